@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * net.h: Ethernet, 802.1Q, IPv4, IPv6 (with extension headers) and UDP around a RoCE packet: frames
+ * as a capture, a tap or a raw port has them. Sockets see none of this.
+ */
+#ifndef WIRE_NET_H
+#define WIRE_NET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/icrc.h"
+
+enum {
+    ETH_HEADER_BYTES = 14,
+    VLAN_TAG_BYTES = 4,
+    IPV4_HEADER_BYTES = 20, /* without options */
+    IPV6_HEADER_BYTES = 40,
+    UDP_HEADER_BYTES = 8,
+    ETHERTYPE_IPV4_WIRE = 0x0800,
+    ETHERTYPE_IPV6_WIRE = 0x86dd,
+    ETHERTYPE_VLAN_WIRE = 0x8100,
+    NET_MAX_HEADER_BYTES =
+        ETH_HEADER_BYTES + 2 * VLAN_TAG_BYTES + IPV6_HEADER_BYTES + UDP_HEADER_BYTES,
+};
+
+enum net_verdict {
+    NET_OK,
+    NET_TRUNCATED, /* the frame ends inside a header, or before the length that a header states */
+    NET_NOT_IP,
+    NET_NOT_UDP,       /* another protocol, or a fragment */
+    NET_BAD_IP_HEADER, /* version, header length, IPv4 checksum, extension header chain */
+    NET_BAD_UDP_LENGTH,
+    NET_BAD_UDP_CHECKSUM,
+    NET_VERDICT_COUNT
+};
+const char *net_verdict_name(enum net_verdict v);
+
+/* Ethernet to UDP of one frame, host order; v4 addresses in the first 4 bytes. */
+struct net_headers {
+    uint8_t eth_dst[6], eth_src[6];
+    uint8_t vlan_tags;    /* 0..2 */
+    uint16_t vlan_tci[2]; /* outermost first */
+    bool v6;
+    uint8_t src[16], dst[16];
+    uint8_t tos;         /* TOS or traffic class */
+    uint8_t ttl;         /* TTL or hop limit */
+    uint32_t flow_label; /* IPv6 */
+    uint16_t ip_id;      /* IPv4 */
+    bool dont_fragment;  /* IPv4 */
+    uint16_t udp_sport, udp_dport;
+    uint16_t udp_bytes;    /* UDP length field */
+    bool udp_checksum_set; /* on build: compute it (else 0 is sent); on parse: it was not 0 */
+};
+
+/* Parses a frame to *h and the UDP payload's place. Ethernet padding after the IP packet is
+ * ignored. */
+enum net_verdict net_parse(const uint8_t *frame, size_t n, struct net_headers *h,
+                           const uint8_t **payload, size_t *payload_bytes);
+/*
+ * Builds Ethernet..UDP headers for a UDP payload into out; returns their bytes. udp_bytes in h is
+ * ignored: it is 8 + n. The payload is read only when udp_checksum_set.
+ */
+size_t net_build(const struct net_headers *h, const uint8_t *payload, size_t n,
+                 uint8_t out[NET_MAX_HEADER_BYTES]);
+/* The part of h that the ICRC covers. */
+void net_icrc_pseudo(const struct net_headers *h, struct icrc_pseudo *ip);
+
+#endif
