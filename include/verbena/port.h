@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * port.h: what passes between the engine and a port. Out: trains of packets, as headers and payload
+ * references. In: parsed packets. Bytes on a wire exist only behind a port; a simulated link or
+ * shared memory passes these structs as they are.
+ */
+#ifndef VERBENA_PORT_H
+#define VERBENA_PORT_H
+
+#include "verbena/types.h"
+#include "wire/iba.h"
+
+enum {
+    TRAIN_MAX_PACKETS = 64,
+    TRAIN_MAX_SPANS = 160,   /* room for 64 packets of which some cross SGE borders */
+    TRAIN_MAX_BYTES = 61440, /* of all packets of a train, so that it fits one UDP_SEGMENT send */
+};
+
+/* A piece of payload in memory that belongs to somebody else; valid during the call that hands it
+ * over. */
+struct span {
+    const uint8_t *addr;
+    uint32_t bytes;
+};
+
+struct train_packet {
+    struct roce_headers h; /* complete, pad_bytes included */
+    uint32_t payload_bytes;
+    uint16_t first_span; /* into train.span[] */
+    uint16_t spans;
+};
+
+/*
+ * A run of packets of one QP with consecutive PSNs that go out together. All have the same size on
+ * the wire (packet_bytes: BTH .. ICRC), but the last may be smaller: what UDP_SEGMENT can send in
+ * one call.
+ */
+struct train {
+    const struct nic_path *path;
+    uint32_t packet_bytes;
+    uint32_t total_bytes; /* of all packets */
+    uint16_t packets;     /* >= 1 when handed over */
+    uint16_t spans;
+    struct train_packet packet[TRAIN_MAX_PACKETS];
+    struct span span[TRAIN_MAX_SPANS];
+};
+
+/*
+ * Where nic_output puts trains. The callee must be done with the train and its spans when it
+ * returns (it copies, or sends); it cannot refuse: what it cannot send is lost, as on a wire.
+ */
+struct nic_sink {
+    void (*train)(struct nic_sink *sink, const struct train *t);
+};
+
+/* One packet that a port received, for nic_input. */
+struct rx_packet {
+    struct roce_headers h;
+    const uint8_t *payload; /* valid during nic_input */
+    uint32_t payload_bytes; /* without pad */
+    struct net_addr src, dst;
+    uint8_t traffic_class; /* DSCP << 2 | ECN as it arrived */
+    bool icrc_ok;
+};
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cq.h: completion queues: a ring of completions, one-shot arming, overflow.
+ */
+#ifndef NIC_CQ_H
+#define NIC_CQ_H
+
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "base/lock.h"
+#include "nic/event.h"
+#include "verbena/types.h"
+
+struct nic;
+struct qp;
+
+enum cq_arm {
+    CQ_ARM_NONE,
+    CQ_ARM_SOLICITED, /* next solicited completion or error */
+    CQ_ARM_ANY,
+};
+
+struct cqe {
+    struct nic_wc wc;
+    struct qp *qp; /* whose work this was; QPs purge their entries before they go */
+    uint32_t
+        sq_freed_to; /* send side: sq slots before this index are free once the entry is polled */
+    bool is_send;
+};
+
+struct cq {
+    struct nic *nic;
+    void *owner; /* the host's object, for events */
+    struct lock lock;
+    struct cqe *ring;
+    uint32_t capacity;     /* entries a program may have outstanding: what it was told */
+    uint32_t mask;         /* ring slots - 1; slots is a power of two >= capacity */
+    uint32_t head;         /* next to poll; free-running */
+    _Atomic uint32_t tail; /* next to fill; free-running */
+    enum cq_arm armed;
+    bool overflowed; /* no entry is added any more; QPs that use it go to ERR */
+    bool purge_qps; /* set at overflow; nic_advance moves the QPs, since their locks cannot be taken
+                       here */
+    _Atomic uint32_t users; /* QPs; must be 0 to destroy */
+    bool notify_queued;     /* on nic->notify */
+    TAILQ_ENTRY(cq) notify_link;
+    struct nic_event event_err;
+};
+
+/* cqe: 1..MAX_CQE; capacity will be >= cqe. 0, -EINVAL or -ENOMEM. */
+int cq_create(struct nic *nic, int cqe, void *owner, struct cq **out);
+/* 0, or -EBUSY while QPs use it. */
+int cq_destroy(struct cq *cq);
+/* 0; -EINVAL: fewer than the completions that wait in it, or out of bounds; -ENOMEM. */
+int cq_resize(struct cq *cq, int cqe);
+
+/*
+ * Adds a completion; solicited or an error status also serve CQ_ARM_SOLICITED. At overflow nothing
+ * is added, EVENT_CQ_ERR is raised once. Called with the QP's lock held.
+ */
+void cq_push(struct cq *cq, const struct cqe *e, bool solicited);
+/* Takes up to max completions; returns how many. */
+int cq_poll(struct cq *cq, int max, struct nic_wc *out);
+/* Arms; a completion that is already there makes no event (IBA 11.4.2.2). */
+void cq_arm(struct cq *cq, bool solicited_only);
+/* Drops all entries of a QP (destroy, RESET). */
+void cq_purge(struct cq *cq, const struct qp *qp);
+
+/* Cheap hint without the lock: is there something to poll? */
+static inline bool cq_maybe_ready(struct cq *cq)
+{
+    return atomic_load_explicit(&cq->tail, memory_order_relaxed) != cq->head;
+}
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mem.h: protection domains and memory regions: who may touch which bytes. Every byte that the
+ * engine reads or writes for a work request or a packet goes through mem_check first, and through
+ * mem_scatter when it is written.
+ */
+#ifndef NIC_MEM_H
+#define NIC_MEM_H
+
+#include <stdatomic.h>
+
+#include "base/lock.h"
+#include "base/rng.h"
+#include "verbena/port.h"
+#include "verbena/types.h"
+
+struct nic;
+struct qp;
+
+enum { MAX_MR = 1 << 16 };
+
+struct pd {
+    struct nic *nic;
+    _Atomic uint32_t children; /* MRs, QPs, SRQs, AHs; must be 0 to free */
+};
+
+/*
+ * A region. Key = (index ^ nic secret) << 16 | 16 random bits, the same value as lkey and rkey; it
+ * changes with every registration.
+ */
+struct mr {
+    struct pd *pd;
+    uint8_t *base; /* where iova_start lies in this process */
+    uint64_t
+        iova_start; /* address that WRs and peers use for the first byte; 0 if ACCESS_ZERO_BASED */
+    uint64_t length;
+    unsigned access; /* ACCESS_*; LOCAL_READ is implied */
+    uint32_t key;
+    _Atomic bool
+        remote_valid; /* false after an invalidate: the rkey is refused, the lkey still good */
+};
+
+enum mem_verdict {
+    MEM_OK,
+    MEM_BAD_KEY,    /* no such key, or invalidated (remote) */
+    MEM_BAD_PD,     /* region of another protection domain */
+    MEM_BAD_RANGE,  /* bytes outside the region, or wrapping */
+    MEM_BAD_ACCESS, /* right not granted */
+};
+
+/* Key table of one NIC; lives in struct nic. */
+struct mem_table {
+    struct lock lock;           /* guards writers; mem_check reads without it */
+    _Atomic(struct mr *) *slot; /* MAX_MR */
+    uint32_t *free_index;       /* stack of free indexes */
+    uint32_t free_count;
+    uint32_t index_secret; /* 16 bits */
+    struct rng rng;
+};
+
+int mem_init(struct mem_table *t, uint64_t seed); /* 0 or -ENOMEM */
+void mem_fini(struct mem_table *t);
+
+/* 0, or -ENOMEM. */
+int mem_pd_create(struct nic *nic, struct pd **out);
+/* 0, or -EBUSY while children exist. */
+int mem_pd_destroy(struct pd *pd);
+
+/*
+ * Registers length bytes at base, to be named iova_start (as seen by WRs and peers). 0; -EINVAL:
+ * unknown access bits, remote write or atomic without local write (IBA 10.6.3.1), length that
+ * wraps; -ENOMEM. Zero length is allowed.
+ */
+int mem_reg(struct pd *pd, void *base, uint64_t length, uint64_t iova_start, unsigned access,
+            struct mr **out);
+/*
+ * Ends the key, at once for every later mem_check. The caller then waits until no nic_input or
+ * nic_output that had passed its check is still running, and only then frees with mem_mr_free:
+ * after that not a byte lands.
+ */
+void mem_mr_revoke(struct mr *mr);
+void mem_mr_free(struct mr *mr);
+
+/*
+ * May pd use [va, va+n) of key with these rights (ACCESS_* bits; 0: local read)? On MEM_OK *addr is
+ * the place in this process. remote: the key came from a peer. n == 0 is never asked: the caller
+ * skips the check (IBA C9-88).
+ */
+enum mem_verdict mem_check(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
+                           uint64_t n, unsigned need, bool remote, uint8_t **addr);
+/* Ends remote use of a key that is valid for pd (SEND with Invalidate, LOCAL_INV). MEM_OK or why
+ * not. */
+enum mem_verdict mem_invalidate(struct nic *nic, const struct pd *pd, uint32_t key);
+
+/*
+ * Copies so that a reader that polls the last byte never sees it before an earlier one: everything
+ * but the last cache line, then that line, last byte last. An aligned 8-, 4-, 2- or 1-byte copy is
+ * one store.
+ */
+void mem_scatter(uint8_t *dst, const uint8_t *src, size_t n);
+
+/* Sum of the SGE lengths (up to num * 4 GiB). */
+uint64_t mem_sge_bytes(const struct nic_sge *sge, int num);
+/* mem_check of every non-empty SGE; the first bad verdict or MEM_OK. */
+enum mem_verdict mem_check_sges(struct nic *nic, const struct pd *pd, const struct nic_sge *sge,
+                                int num, unsigned need);
+/*
+ * The bytes [offset, offset+n) of an SGE list as spans appended to out[*count..max). MEM_OK, or the
+ * verdict of the first SGE that may not be used. The caller guarantees offset+n <= mem_sge_bytes
+ * and room (num + 1 spans).
+ */
+enum mem_verdict mem_gather(struct nic *nic, const struct pd *pd, const struct nic_sge *sge,
+                            int num, uint64_t offset, uint32_t n, struct span *out,
+                            uint16_t *count);
+/* Writes n bytes at offset of an SGE list, checked for local write, with mem_scatter. MEM_OK or why
+ * nothing was written. */
+enum mem_verdict mem_scatter_sges(struct nic *nic, const struct pd *pd, const struct nic_sge *sge,
+                                  int num, uint64_t offset, const uint8_t *src, uint32_t n);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * nic.h: the device: packets in, trains out, deadlines, events. Sans-IO: time and packets are
+ * arguments, nothing here reads a clock, opens a socket, starts a thread or prints.
+ *
+ * Threads: posts, polls and modifies may come from any thread at any time. nic_input calls exclude
+ * one another, and so do nic_output and nic_advance together; input and output may run side by
+ * side. The caller keeps that order, and lets both pass once (a grace period) between qp_unlink or
+ * mem_mr_revoke and the free that follows.
+ */
+#ifndef NIC_NIC_H
+#define NIC_NIC_H
+
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "base/heap.h"
+#include "base/lock.h"
+#include "base/rng.h"
+#include "nic/counters.h"
+#include "nic/event.h"
+#include "nic/mem.h"
+#include "nic/qp.h"
+#include "verbena/port.h"
+
+enum {
+    QPN_SLOT_BITS = 14, /* QPNs of one slot; slot = qpn >> 14 */
+    QPN_PER_SLOT = 1 << QPN_SLOT_BITS,
+    QPN_SLOTS = 1 << (24 - QPN_SLOT_BITS),
+};
+
+struct nic_config {
+    uint64_t seed;         /* for QPNs and keys; from the operating system's randomness when live */
+    uint32_t window_bytes; /* what one QP may have in flight towards a peer; 0: 256 KiB */
+    uint32_t max_qp_wr;    /* 0: MAX_WR */
+};
+
+struct nic {
+    struct nic_config config;
+    struct nic_counters counters;
+    struct mem_table mem;
+    _Atomic uint32_t objects; /* PDs and CQs alive */
+    struct lock table_lock;   /* guards qpn_slot writers and the generator */
+    struct rng rng;
+    _Atomic(struct qp *) *qpn_slot[QPN_SLOTS]; /* QPN_PER_SLOT each, or NULL: not ours */
+    uint32_t qp_count;
+    /* Scheduler: who has something to send, when what is due, what the host must hear. */
+    struct lock sched_lock;
+    TAILQ_HEAD(, qp) ready;
+    struct heap timers;
+    struct nic_event_list events;
+    TAILQ_HEAD(, cq) notify;
+    _Atomic uint32_t ready_count; /* hints that can be read without the lock */
+    _Atomic uint32_t notify_count;
+    _Atomic uint32_t event_count;
+    _Atomic uint64_t first_deadline_ns; /* UINT64_MAX: none */
+    _Atomic bool cq_purge_due;
+    struct train train; /* nic_output's scratch */
+};
+
+int nic_create(const struct nic_config *config, struct nic **out); /* 0 or -ENOMEM */
+/* All objects must be gone. */
+void nic_destroy(struct nic *nic);
+/* QPNs of this slot (0..QPN_SLOTS-1) are ours from now on. 0, -EEXIST or -ENOMEM. */
+int nic_add_qpns(struct nic *nic, uint32_t slot);
+
+void nic_input(struct nic *nic, uint64_t now_ns, const struct rx_packet *packets, unsigned n);
+/* Hands up to max_trains trains to the sink; true: there is more to send now. */
+bool nic_output(struct nic *nic, uint64_t now_ns, struct nic_sink *sink, unsigned max_trains);
+/* Earliest time at which nic_advance has work, UINT64_MAX when never. */
+uint64_t nic_deadline(const struct nic *nic);
+void nic_advance(struct nic *nic, uint64_t now_ns);
+
+static inline bool nic_has_output(const struct nic *nic)
+{
+    return atomic_load_explicit(&nic->ready_count, memory_order_acquire) != 0;
+}
+
+/* Copies out the next async event; false: none. */
+bool nic_event_next(struct nic *nic, struct nic_event *out);
+/* The next CQ whose armed condition was met, its owner; NULL: none. */
+void *nic_notify_next(struct nic *nic);
+
+/* The QP with this number or NULL; valid until the grace period after its qp_unlink. */
+struct qp *nic_find_qp(const struct nic *nic, uint32_t qpn);
+/* This QP has (or may have) something to send. With the QP's lock held. */
+void nic_qp_ready(struct qp *qp);
+/* For the objects: CQ's armed condition is met; deadline of a QP. */
+void nic_cq_notify(struct cq *cq);
+void nic_cq_forget(struct cq *cq);
+void nic_set_deadline(struct qp *qp, uint64_t time_ns);
+void nic_clear_deadline(struct qp *qp);
+/* Counts on the NIC. */
+static inline void nic_count(struct nic *nic, enum nic_counter c, uint64_t n)
+{
+    counters_add(&nic->counters, c, n);
+}
+
+#endif

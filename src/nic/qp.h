@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * qp.h: queue pairs: attributes, the state table, creation and end.
+ */
+#ifndef NIC_QP_H
+#define NIC_QP_H
+
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "base/heap.h"
+#include "base/lock.h"
+#include "nic/cq.h"
+#include "nic/event.h"
+#include "nic/mem.h"
+#include "nic/roce/roce_qp.h"
+#include "nic/wq.h"
+#include "verbena/types.h"
+
+struct nic;
+
+enum qp_event {
+    QP_EVENT_FATAL,
+    QP_EVENT_REQ_ERR,
+    QP_EVENT_ACCESS_ERR,
+    QP_EVENT_COMM_EST,
+    QP_EVENT_SQ_DRAINED,
+    QP_EVENT_LAST_WQE,
+    QP_EVENT_COUNT
+};
+
+struct qp {
+    struct nic *nic;
+    void *owner; /* the host's object, for events */
+    struct lock lock;
+    uint32_t qpn;
+    enum qp_type type;
+    enum qp_state state;
+    struct pd *pd;
+    struct cq *send_cq;
+    struct cq *recv_cq;
+    struct srq *srq; /* or NULL */
+    bool sq_sig_all;
+    struct nic_qp_cap cap;
+    struct nic_qp_attr attr; /* as last set; state is in .state above */
+    struct send_queue sq;
+    struct recv_queue rq;
+    struct recv_current recv; /* what the responder is filling */
+    struct requester req;
+    struct responder resp;
+    bool sqd_pending; /* SQD asked for, not drained yet */
+    struct nic_event event[QP_EVENT_COUNT];
+    /* Scheduler's, under nic->sched_lock. */
+    bool ready; /* on nic->ready */
+    TAILQ_ENTRY(qp) ready_link;
+    struct heap_node timer;
+};
+
+struct qp_init {
+    enum qp_type type;
+    struct pd *pd;
+    struct cq *send_cq;
+    struct cq *recv_cq;
+    struct srq *srq;
+    bool sq_sig_all;
+    struct nic_qp_cap cap; /* raised to what was given on success */
+    void *owner;
+};
+
+/*
+ * 0; -EINVAL: caps over the NIC's limits, missing CQ; -ENOMEM: memory or QPNs used up; -EOPNOTSUPP:
+ * type not offered (yet). Draws an unpredictable QPN from the ranges given to nic_add_qpns.
+ */
+int qp_create(struct nic *nic, struct qp_init *init, struct qp **out);
+/*
+ * Two steps: after qp_unlink no packet finds it; the caller then waits until no nic_input,
+ * nic_output or nic_advance that may have found it still runs, and calls qp_free. Its completions
+ * leave the CQs.
+ */
+void qp_unlink(struct qp *qp);
+void qp_free(struct qp *qp);
+
+/*
+ * IBA 11.2.5.2 and its tables: which attributes a transition requires and allows, by QP type. 0;
+ * -EINVAL: transition or mask not allowed, value out of range; state unchanged then.
+ */
+int qp_modify(struct qp *qp, const struct nic_qp_attr *attr, unsigned mask);
+/* Snapshot; attr->state as of now. */
+void qp_query(struct qp *qp, struct nic_qp_attr *attr, struct nic_qp_cap *cap);
+
+/* With the lock held: ERR, timers off, flush in order, LAST_WQE event with an SRQ. No-op when
+ * already there. */
+void qp_enter_error(struct qp *qp);
+/* With the lock held, when nothing of the SQ is outstanding: ends SQD draining. */
+void qp_sq_drained(struct qp *qp);
+
+#endif

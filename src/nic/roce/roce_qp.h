@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * roce_qp.h: the RoCE half of a QP, shared by requester, completer, responder and replay: their
+ * state and entry points. Each part writes only its own struct, save where a field says otherwise.
+ * All are called with the QP's lock held.
+ */
+#ifndef NIC_ROCE_QP_H
+#define NIC_ROCE_QP_H
+
+#include "verbena/port.h"
+#include "verbena/types.h"
+#include "wire/iba.h"
+
+struct qp;
+
+/*
+ * Requester and completer. PSNs on a circle: una <= next <= sent_end. Between una and sent_end
+ * packets are in flight; next < sent_end while going back over them again.
+ */
+struct requester {
+    struct psn una;      /* oldest PSN without an answer; completer */
+    struct psn next;     /* next PSN to send; requester, and completer when it goes back */
+    struct psn sent_end; /* one past the highest PSN ever sent; requester */
+    struct psn number;   /* next PSN to assign to a WQE; requester */
+    uint32_t next_wqe;   /* SQ index of the WQE that owns next (== sq.tail when all is sent) */
+    uint32_t ssn;        /* messages numbered so far, modulo 2^24 */
+    uint32_t limit_ssn;  /* SEND-type messages up to this SSN have a receive waiting; completer */
+    bool limit_known;    /* an ACK with credits has been seen; completer */
+    uint32_t rd_atomic;  /* READ requests and atomics in flight */
+    uint32_t window; /* PSNs that may be in flight; completer: grows on progress, shrinks on loss */
+    uint32_t window_max;
+    uint32_t grown;         /* PSNs acknowledged since the window last grew */
+    uint32_t read_packets;  /* a READ request asks for at most this many response packets */
+    uint32_t since_ack_req; /* packets sent since the last one with AckReq */
+    uint8_t retry_left;
+    uint8_t rnr_left;
+    bool rnr_wait;    /* nothing is sent until the RNR timer has run out; timers.c clears */
+    bool implied_nak; /* already gone back for this gap among responses; cleared on progress */
+    uint64_t ack_deadline_ns; /* 0: not armed; timers.c */
+    uint64_t rnr_deadline_ns; /* 0: not armed; timers.c */
+};
+
+/* A READ or atomic that is answered, or to be answered, by the responder. */
+struct reply {
+    bool is_atomic;
+    struct psn first_psn; /* of the next packet to send */
+    uint32_t packets;     /* left to send */
+    bool started;         /* FIRST has gone out (READ) */
+    uint64_t va;          /* READ: of the next packet */
+    uint32_t rkey;
+    uint32_t length;   /* READ: bytes left */
+    uint64_t original; /* atomic */
+    struct psn msn;    /* that the reply carries */
+};
+
+/* A finished atomic, kept for duplicates. */
+struct saved_atomic {
+    bool valid;
+    struct psn psn;
+    uint8_t opcode;
+    uint64_t original;
+};
+
+enum resp_message {
+    RESP_MESSAGE_NONE,
+    RESP_MESSAGE_SEND,
+    RESP_MESSAGE_WRITE,
+};
+
+struct responder {
+    struct psn epsn; /* next expected */
+    struct psn msn;  /* messages completed */
+    /* The message that is coming in. */
+    enum resp_message message;
+    uint32_t received; /* bytes of it so far */
+    uint64_t write_va; /* WRITE: start, rkey, length from the RETH */
+    uint32_t write_rkey;
+    uint32_t write_length;
+    /* What to answer: replies in PSN order, then one ACK or NAK that covers everything before epsn.
+     */
+    struct reply reply[MAX_RD_ATOMIC];
+    uint32_t reply_head, reply_tail; /* free-running */
+    bool ack_due;
+    bool nak_due;
+    uint8_t nak_syndrome;
+    struct psn nak_psn;
+    bool nak_outstanding; /* one sequence NAK a gap (IBA 9.7.5.1.? in responder.c); cleared by the
+                             expected PSN */
+    bool failed;          /* a fatal NAK is the last word; the QP goes to ERR once it is out */
+    struct saved_atomic atomic[MAX_RD_ATOMIC];
+    uint32_t atomic_next;
+    bool comm_est; /* first packet seen in RTR */
+};
+
+/* Appends the requester's next packets to an empty train; false: nothing to send now. requester.c
+ */
+bool requester_next(struct qp *qp, uint64_t now_ns, struct train *t);
+/* Resets to the SQ PSN of the attributes (RTR -> RTS). */
+void requester_start(struct qp *qp);
+/* Goes back to una: everything unanswered is sent again. */
+void requester_go_back(struct qp *qp);
+/* ack timer ran out; timers.c calls it. */
+void requester_timeout(struct qp *qp, uint64_t now_ns);
+/* Is there anything in flight or going back that an answer must come for? */
+bool requester_waiting(const struct qp *qp);
+
+/* One response packet (ACK, NAK, READ response, atomic ACK). completer.c */
+void completer_input(struct qp *qp, uint64_t now_ns, const struct rx_packet *p);
+/* Head WQE failed locally or for good: completes it with status, the QP goes to ERR. */
+void completer_fail(struct qp *qp, enum wc_status status);
+
+/* One request packet. responder.c */
+void responder_input(struct qp *qp, uint64_t now_ns, const struct rx_packet *p);
+/* Appends replies, ACK or NAK to an empty train; false: nothing due. */
+bool responder_next(struct qp *qp, uint64_t now_ns, struct train *t);
+void responder_start(struct qp *qp); /* INIT -> RTR */
+
+/* A request with a PSN before epsn. replay.c */
+void replay_input(struct qp *qp, const struct rx_packet *p);
+void replay_save_atomic(struct qp *qp, struct psn psn, uint8_t opcode, uint64_t original);
+/* Queues a reply; false: no room (more outstanding than agreed). */
+bool replay_queue(struct qp *qp, const struct reply *r);
+
+/* Appends one packet to a train if its size fits: false when the train must go first. train.c */
+bool train_fits(const struct train *t, uint32_t packet_bytes, uint16_t spans_needed);
+struct train_packet *train_add(struct train *t, struct qp *qp, uint8_t opcode, struct psn psn,
+                               uint32_t payload_bytes);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * wq.h: send, receive and shared receive queues: checking a work request, queueing it, finishing it
+ * with a completion, flushing. All functions but the posts are called with the QP's lock held; the
+ * posts take it (and the SRQ's) themselves.
+ */
+#ifndef NIC_WQ_H
+#define NIC_WQ_H
+
+#include <stdatomic.h>
+
+#include "base/lock.h"
+#include "nic/event.h"
+#include "verbena/types.h"
+#include "wire/psn.h"
+
+struct nic;
+struct qp;
+struct pd;
+
+struct send_wqe {
+    uint64_t wr_id;
+    uint64_t remote_addr;
+    uint64_t compare_add;
+    uint64_t swap;
+    uint32_t rkey;
+    uint32_t imm_or_inv;
+    uint32_t length; /* of the message */
+    uint8_t opcode;  /* enum wr_opcode */
+    uint8_t flags;   /* enum wr_flags, WR_SIGNALED added for sq_sig_all */
+    uint8_t num_sge; /* 0 when inline */
+    /* The rest is the requester's. */
+    bool numbered;        /* PSNs are assigned */
+    struct psn first_psn; /* of the message; a READ takes one PSN for each response packet */
+    uint32_t packets;     /* PSNs taken, >= 1 */
+    uint32_t ssn;         /* number of its last message on the wire, for credits */
+    union {
+        struct nic_sge *sge; /* max_send_sge of them */
+        uint8_t *inline_data;
+    };
+};
+
+/* Free-running indexes; slot = index & mask. freed <= head <= tail. */
+struct send_queue {
+    struct send_wqe *wqe;
+    uint8_t *slab; /* SGEs or inline data of all slots */
+    uint32_t capacity;
+    uint32_t mask;
+    uint32_t max_sge;
+    uint32_t max_inline_bytes;
+    uint32_t head;          /* oldest not complete */
+    uint32_t tail;          /* next to post */
+    _Atomic uint32_t freed; /* slots before it may be posted again; moved on by cq_poll */
+};
+
+struct recv_wqe {
+    uint64_t wr_id;
+    uint32_t num_sge;
+    uint32_t length; /* sum of the SGEs, saturated */
+    struct nic_sge *sge;
+};
+
+struct recv_queue {
+    struct recv_wqe *wqe;
+    struct nic_sge *slab;
+    uint32_t capacity;
+    uint32_t mask;
+    uint32_t max_sge;
+    uint32_t head; /* next that the responder takes */
+    uint32_t tail;
+};
+
+struct srq {
+    struct nic *nic;
+    struct pd *pd;
+    void *owner;
+    struct lock lock;
+    struct recv_queue rq;
+    uint32_t limit; /* 0: not armed */
+    _Atomic uint32_t users;
+    struct nic_event event_limit;
+};
+
+/* The receive that the responder is filling: a copy, so that an SRQ slot is free once it is taken.
+ */
+struct recv_current {
+    bool valid;
+    uint64_t wr_id;
+    uint32_t num_sge;
+    uint32_t length;
+    struct nic_sge sge[MAX_SGE];
+};
+
+int wq_init_send(struct send_queue *sq, const struct nic_qp_cap *cap); /* 0 or -ENOMEM */
+void wq_fini_send(struct send_queue *sq);
+int wq_init_recv(struct recv_queue *rq, uint32_t max_wr, uint32_t max_sge);
+void wq_fini_recv(struct recv_queue *rq);
+
+/*
+ * Posts one WR. 0; -EINVAL: state RESET, INIT or RTR, unknown opcode, too many SGEs, inline too
+ * long, unaligned or not 8-byte atomic length, READ/atomic that is inline, message over
+ * MAX_MESSAGE_BYTES, send on XRC TGT; -ENOMEM: queue full; -EOPNOTSUPP: opcode that this QP type
+ * does not offer. In SQE and ERR it completes with WC_WR_FLUSH_ERR (IBA C10-97 ff.).
+ */
+int wq_post_send(struct qp *qp, const struct nic_send_wr *wr);
+/* 0; -EINVAL: state RESET, QP with SRQ, too many SGEs; -ENOMEM: full. In ERR it is flushed. */
+int wq_post_recv(struct qp *qp, const struct nic_recv_wr *wr);
+int wq_post_srq_recv(struct srq *srq, const struct nic_recv_wr *wr);
+
+/* Finishes the WQE at sq.head with a status: completion if signalled or failed; head moves on. */
+void wq_send_done(struct qp *qp, enum wc_status status);
+/* Takes the next receive from RQ or SRQ to qp's recv_current; false: none posted. */
+bool wq_recv_take(struct qp *qp);
+/* Finishes recv_current. On success e has opcode, byte_len, flags, imm filled by the caller; wr_id,
+ * qp_num are set here. */
+void wq_recv_done(struct qp *qp, struct nic_wc *e, bool solicited);
+/* Receives posted and not taken, for credits; UINT32_MAX when unknown (SRQ). */
+uint32_t wq_recv_posted(const struct qp *qp);
+/* Completes everything outstanding with WC_WR_FLUSH_ERR, in post order, send and receive side. */
+void wq_flush(struct qp *qp);
+/* Empties the queues without completions (RESET). */
+void wq_clear(struct qp *qp);
+
+/* 0, -EINVAL (bounds), -ENOMEM. *max_wr and *max_sge are raised to what was given. */
+int wq_srq_create(struct pd *pd, uint32_t *max_wr, uint32_t *max_sge, uint32_t limit, void *owner,
+                  struct srq **out);
+/* 0 or -EBUSY. */
+int wq_srq_destroy(struct srq *srq);
+/* new_max_wr 0: unchanged; else grows, keeping what is posted: 0, -EINVAL when fewer than posted,
+ * -ENOMEM. */
+int wq_srq_resize(struct srq *srq, uint32_t *new_max_wr);
+/* 0 or -EINVAL (over capacity). Raises EVENT_SRQ_LIMIT_REACHED once when fewer than limit are
+ * posted. */
+int wq_srq_set_limit(struct srq *srq, uint32_t limit);
+
+#endif
