@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * host.h: the live device: what libverbena.so.0 offers to the verbs and rdmacm libraries. One
+ * engine, one port and one helper thread a process, made at the first verbena_open and gone with
+ * the last verbena_close; contexts are views of it through one network interface. Calls drive the
+ * engine inline; the helper thread serves when nobody calls.
+ *
+ * All functions may be called from any thread. int results are 0 or -errno. After fork() the
+ * child's inherited contexts are dead: every call on them or their objects answers -EIO and touches
+ * no shared descriptor; new contexts work.
+ */
+#ifndef HOST_HOST_H
+#define HOST_HOST_H
+
+#include <net/if.h>
+
+#include "verbena/types.h"
+
+#define VERBENA_EXPORT __attribute__((visibility("default")))
+
+struct cq;
+struct mr;
+struct pd;
+struct qp;
+struct srq;
+struct verbena_context;
+
+enum {
+    VERBENA_GID_TABLE_SIZE = 256,
+    VERBENA_NAME_BYTES = 64,
+};
+
+struct verbena_device {
+    char name[VERBENA_NAME_BYTES]; /* vb_<interface> */
+    char netdev[IF_NAMESIZE];
+    unsigned ifindex;
+    uint64_t node_guid;        /* from the MAC as EUI-64, or made from the index; never 0; stable */
+    uint32_t mtu_bytes;        /* of the interface */
+    uint16_t active_mtu_bytes; /* largest RoCE path MTU that fits */
+    bool up;                   /* administratively up and running */
+    bool loopback;
+    uint32_t speed_mbps; /* 0: unknown */
+};
+
+struct verbena_gid {
+    struct net_addr addr;
+    unsigned ifindex;
+};
+
+/* Called while progress is made, on any thread, with no engine lock held. They must not call back
+ * into host.h. */
+struct verbena_callbacks {
+    void (*completion)(void *cq_owner);
+    /* object_owner: that of the QP, CQ or SRQ; for port events the context's. */
+    void (*async_event)(enum nic_event_type type, void *object_owner);
+};
+
+/* Interfaces with an address, first non-loopback first. *out is freed with free(). */
+VERBENA_EXPORT int verbena_device_list(struct verbena_device **out, size_t *n);
+/* As it is now. -ENODEV when the interface has gone. */
+VERBENA_EXPORT int verbena_device_query(struct verbena_context *ctx, struct verbena_device *out);
+
+/*
+ * -ENODEV: no such device; -EADDRINUSE: UDP port 4791 belongs to another user or to the kernel (a
+ * message on stderr names the holder); others from the system. owner: for port events.
+ */
+VERBENA_EXPORT int verbena_open(const char *device_name, const struct verbena_callbacks *cb,
+                                void *owner, struct verbena_context **out);
+/* All objects of the context must be gone. */
+VERBENA_EXPORT void verbena_close(struct verbena_context *ctx);
+/*
+ * GID table as the kernel's: link-local first, then one entry an address; indexes stay stable while
+ * addresses come and go. -ENODATA: empty entry (addr all zero); -EINVAL: outside the table.
+ */
+VERBENA_EXPORT int verbena_gid_query(struct verbena_context *ctx, unsigned index,
+                                     struct verbena_gid *out);
+/* local and scope_id of a path from a GID index; remote, class, hop limit, label are the caller's.
+ */
+VERBENA_EXPORT int verbena_path_local(struct verbena_context *ctx, unsigned gid_index,
+                                      struct nic_path *path);
+
+VERBENA_EXPORT int verbena_pd_create(struct verbena_context *ctx, struct pd **out);
+VERBENA_EXPORT int verbena_pd_destroy(struct verbena_context *ctx, struct pd *pd);
+/* An AH is only a count on its PD: 1 or -1. */
+VERBENA_EXPORT void verbena_pd_count(struct pd *pd, int children);
+VERBENA_EXPORT int verbena_mr_reg(struct verbena_context *ctx, struct pd *pd, void *addr,
+                                  uint64_t length, uint64_t iova, unsigned access, struct mr **out);
+VERBENA_EXPORT uint32_t verbena_mr_key(const struct mr *mr);
+/* When it returns, not a byte of the region is touched any more. */
+VERBENA_EXPORT int verbena_mr_dereg(struct verbena_context *ctx, struct mr *mr);
+
+VERBENA_EXPORT int verbena_cq_create(struct verbena_context *ctx, int cqe, void *owner,
+                                     struct cq **out);
+VERBENA_EXPORT int verbena_cq_capacity(const struct cq *cq);
+VERBENA_EXPORT int verbena_cq_resize(struct verbena_context *ctx, struct cq *cq, int cqe);
+VERBENA_EXPORT int verbena_cq_destroy(struct verbena_context *ctx, struct cq *cq);
+/* Completions, after making progress when there is none at once. */
+VERBENA_EXPORT int verbena_cq_poll(struct verbena_context *ctx, struct cq *cq, int max,
+                                   struct nic_wc *out);
+VERBENA_EXPORT int verbena_cq_arm(struct verbena_context *ctx, struct cq *cq, bool solicited_only);
+
+/* max_wr and max_sge are raised to what was given. */
+VERBENA_EXPORT int verbena_srq_create(struct verbena_context *ctx, struct pd *pd, uint32_t *max_wr,
+                                      uint32_t *max_sge, uint32_t limit, void *owner,
+                                      struct srq **out);
+VERBENA_EXPORT int verbena_srq_destroy(struct verbena_context *ctx, struct srq *srq);
+VERBENA_EXPORT int verbena_srq_set_limit(struct verbena_context *ctx, struct srq *srq,
+                                         uint32_t limit);
+VERBENA_EXPORT int verbena_srq_resize(struct verbena_context *ctx, struct srq *srq,
+                                      uint32_t *max_wr);
+VERBENA_EXPORT void verbena_srq_query(struct srq *srq, uint32_t *max_wr, uint32_t *max_sge,
+                                      uint32_t *limit);
+VERBENA_EXPORT int verbena_srq_post(struct verbena_context *ctx, struct srq *srq,
+                                    const struct nic_recv_wr *wr);
+
+struct qp_init;
+VERBENA_EXPORT int verbena_qp_create(struct verbena_context *ctx, struct qp_init *init,
+                                     struct qp **out);
+VERBENA_EXPORT uint32_t verbena_qp_number(const struct qp *qp);
+/* The path's udp_sport may be 0: the host chooses (stable per QP, 0xC000..0xFFFF, from the flow
+ * label when set). */
+VERBENA_EXPORT int verbena_qp_modify(struct verbena_context *ctx, struct qp *qp,
+                                     const struct nic_qp_attr *attr, unsigned mask);
+VERBENA_EXPORT int verbena_qp_query(struct verbena_context *ctx, struct qp *qp,
+                                    struct nic_qp_attr *attr, struct nic_qp_cap *cap);
+VERBENA_EXPORT int verbena_qp_destroy(struct verbena_context *ctx, struct qp *qp);
+/* Queues one WR; verbena_kick sends what was queued. -errno, see wq.h. */
+VERBENA_EXPORT int verbena_post_send(struct verbena_context *ctx, struct qp *qp,
+                                     const struct nic_send_wr *wr);
+VERBENA_EXPORT int verbena_post_recv(struct verbena_context *ctx, struct qp *qp,
+                                     const struct nic_recv_wr *wr);
+VERBENA_EXPORT void verbena_kick(struct verbena_context *ctx);
+
+/* Counters of this process: index 0.. ; NULL name past the end. Engine's first, then the port's. */
+VERBENA_EXPORT const char *verbena_counter(unsigned index, uint64_t *value);
+
+#endif
