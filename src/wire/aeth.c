@@ -6,18 +6,17 @@
 
 #include <assert.h>
 
-/* IBA 9.7.7.2, credit codes. */
+/* Receives that each credit code stands for: every power of two, and halfway to the next. */
 static const uint16_t credit_table[31] = {
-    0,   1,   2,   3,   4,   6,   8,    12,   16,   24,   32,   48,   64,   96,    128,   192,
+    0,   1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
     256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
 };
 
-/* IBA 9.7.5.2.8, RNR timer codes, in units of 10 us. */
+/* Time that each RNR timer code asks the requester to wait. */
 static const uint32_t rnr_table_10us[32] = {
-    65536,
-    1,     2,    3,    4,    6,    8,    12,   16,   24,    32,    48,    64,    96,    128,
-    192,   256,  384,  512,  768,  1024, 1536, 2048, 3072,  4096,  6144,  8192,  12288, 16384,
-    24576, 32768, 49152,
+    65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,    32,
+    48,    64,   96,   128,  192,  256,   384,   512,   768,   1024,  1536,
+    2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
 
 uint8_t aeth_credit_code(uint32_t n)

@@ -18,7 +18,7 @@ enum {
     V4_BYTES = 20,
     V6_BYTES = 40,
     UDP_BYTES = 8,
-    ONES_BYTES = 8,        /* stands for the LRH and the parts of a GRH that RoCE v2 lacks */
+    ONES_BYTES = 8,          /* stands for the LRH and the parts of a GRH that RoCE v2 lacks */
     COPY_CHUNK_BYTES = 4096, /* what icrc_copy has just read stays in the first-level cache */
     IP_PROTO_UDP_WIRE = 17,
 };

@@ -60,6 +60,7 @@ enum header_flags {
     HDR_ATOMICACKETH = 1 << 6,
     HDR_IMMDT = 1 << 7,
     HDR_IETH = 1 << 8,
+    HDR_CNP = 1 << 9, /* a CNP's 16 reserved bytes: zero when sent, ignored when received */
 };
 
 enum opcode_flags {
@@ -75,7 +76,7 @@ enum opcode_flags {
     OPF_ONLY = 1 << 8,
     OPF_PAYLOAD = 1 << 9, /* payload allowed */
     OPF_READ_RESP = 1 << 10,
-    OPF_IMM = 1 << 11, /* consumes a receive WQE for a WRITE */
+    OPF_IMM = 1 << 11, /* has ImmDt; a WRITE with it consumes a receive WQE */
 };
 
 struct opcode_info {
