@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs one test program and counts what it says in TAP (ok / not ok / # SKIP lines), case by case.
+
+A program that crashes, exits non-zero without a failed case, says fewer cases than it planned, says
+none, runs out of time, or leaves a process behind has failed, whatever it printed.
+Used by check.py; tested by tests/house/test_tap.py.
+"""
+
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+
+LINE = re.compile(r"^(ok|not ok)\b\s*(\d+)?\s*(?:-\s*)?(.*)$")
+PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#\s*skip\s*(.*))?$", re.IGNORECASE)
+SKIP = re.compile(r"#\s*SKIP\b[:\s]*(.*)$", re.IGNORECASE)
+PR_SET_CHILD_SUBREAPER = 36
+
+
+@dataclass
+class Outcome:
+    """What one program showed. A failure and a skip are (case, reason)."""
+
+    name: str
+    passed: int = 0
+    failed: list = field(default_factory=list)
+    skipped: list = field(default_factory=list)
+    log: str = ""
+    seconds: float = 0.0
+
+    def total(self):
+        return self.passed + len(self.failed) + len(self.skipped)
+
+
+def parse(text, outcome):
+    """Count the TAP lines of text into outcome; complain when the plan and the lines differ."""
+    planned, said = None, 0
+    for line in text.splitlines():
+        plan = PLAN.match(line)
+        if plan:
+            planned = (planned or 0) + int(plan.group(1))
+            if int(plan.group(1)) == 0 and plan.group(2):
+                outcome.skipped.append((outcome.name, plan.group(2).strip()))
+            continue
+        match = LINE.match(line)
+        if not match:
+            continue
+        said += 1
+        verdict, number, rest = match.groups()
+        skip = SKIP.search(rest)
+        case = SKIP.sub("", rest).strip()
+        if skip:  # cmocka 1.1 says `not ok N # SKIP name`, others `ok N - name # SKIP reason`
+            reason = skip.group(1).strip()
+            outcome.skipped.append((case, reason) if case else (reason, "no reason given"))
+        elif verdict == "ok":
+            outcome.passed += 1
+        else:
+            outcome.failed.append((case or f"case {number}", "not ok"))
+    if planned is not None and said != planned:
+        outcome.failed.append((outcome.name, f"planned {planned} cases, ran {said}"))
+    if outcome.total() == 0:
+        outcome.failed.append((outcome.name, "ran no test"))
+
+
+def adopt_orphans():
+    """Become the parent of orphaned grandchildren, so that a test's leftovers can be found."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def children():
+    """Our live child processes: {pid: command name}."""
+    found = {}
+    me = str(os.getpid())
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+                head, _, tail = stat.read().rpartition(")")
+        except OSError:
+            continue
+        state, parent = tail.split()[:2]
+        if parent == me and state != "Z":
+            found[int(pid)] = head.partition("(")[2]
+    return found
+
+
+def end_group(pgid):
+    try:
+        os.killpg(pgid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def end_leftovers(before, grace_seconds=1.0):
+    """End what we inherited since `before`, after a moment's grace; return the names."""
+    deadline = time.monotonic() + grace_seconds
+    names = []
+    while True:
+        left = {pid: name for pid, name in children().items() if pid not in before}
+        if not left:
+            break
+        if time.monotonic() < deadline:
+            time.sleep(0.05)
+            continue
+        for pid, name in left.items():
+            names.append(name)
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        time.sleep(0.05)
+    while True:  # reap what we adopted
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                break
+        except ChildProcessError:
+            break
+    return names
+
+
+def run(name, command, log_path, limit_seconds, env=None, cwd=None, alone=False):
+    """Run one program to its end or limit. alone: nothing else runs, so leftovers are its own."""
+    outcome = Outcome(name, log=log_path)
+    start = time.monotonic()
+    before = children() if alone else {}
+    with open(log_path, "wb") as log:
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=env,
+                cwd=cwd,
+                start_new_session=True,
+            )
+        except OSError as error:
+            outcome.failed.append((name, f"did not start: {error.strerror}"))
+            return outcome
+        try:
+            status = process.wait(timeout=limit_seconds)
+        except subprocess.TimeoutExpired:
+            status = None
+        except BaseException:
+            end_group(process.pid)
+            raise
+        end_group(process.pid)
+        process.wait()
+    leftovers = end_leftovers(before) if alone else []
+    with open(log_path, encoding="utf-8", errors="replace") as log:
+        parse(log.read(), outcome)
+    if status is None:
+        outcome.failed.append((name, f"stopped at its limit of {limit_seconds} s"))
+    elif status < 0:
+        outcome.failed.append((name, f"killed by {signal.Signals(-status).name}"))
+    elif status > 0 and not outcome.failed:
+        outcome.failed.append((name, f"exit code {status}"))
+    if leftovers:
+        outcome.failed.append((name, "left running: " + " ".join(sorted(leftovers))))
+    outcome.seconds = time.monotonic() - start
+    return outcome

@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The house rules that a compiler does not know: floors, sizes, banned calls, names, tests.
+
+    scripts/tidy.py            the whole tree
+    scripts/tidy.py FILE...    findings in these files only
+
+Exit code 1 on a finding. Each check takes the whole tree as {path: text} and yields (path, line,
+message); tests/house/test_tidy.py feeds each of them something bad.
+"""
+
+import os
+import re
+import sys
+
+import tree
+
+# What each floor may include besides itself. "verbena" is include/verbena, the embedder's API.
+FLOORS = {
+    "base": [],
+    "wire": ["base"],
+    "nic": ["wire", "base", "verbena"],
+    "cm": ["nic", "wire", "base", "verbena"],
+    "port": ["wire", "base", "verbena"],
+    "local": ["port", "nic", "wire", "base", "verbena"],
+    "fabric": ["port", "nic", "wire", "base", "verbena"],
+    "host": ["cm", "local", "nic", "port", "wire", "base", "verbena"],
+    "verbs": ["host", "base", "verbena"],
+    "rdmacm": ["host", "verbs", "base", "verbena"],
+}
+PURE = ("base", "wire", "nic", "cm", "fabric")  # no IO, no clock, no chance of their own
+NO_FLOATS = ("base", "wire", "nic", "cm", "port", "local", "fabric")
+
+# A list of what is allowed, so that sockets, threads and clocks are out without being named.
+PURE_HEADERS = re.compile(
+    r"^(assert|errno|inttypes|limits|stdalign|stdatomic|stdarg|stdbool|stddef|stdint|stdio|stdlib"
+    r"|string|endian|immintrin|x86intrin|cpuid|isa-l|isa-l/\w+|sys/queue)\.h$"
+)
+# What the allowed headers still offer and the pure floors must not call.
+PURE_CALLS = re.compile(
+    r"(?<![\w.>])(time|clock|clock_gettime|rand|srand|random|srandom|drand48|rand_r|printf|vprintf"
+    r"|fprintf|vfprintf|puts|fputs|putchar|perror|fopen|getenv|setenv|exit|system)\s*\("
+)
+ALLOCATE = re.compile(
+    r"(?<![\w.>])(malloc|calloc|realloc|reallocarray|aligned_alloc|posix_memalign|strdup|alloca)"
+    r"\s*\("
+)
+MAY_ALLOCATE = re.compile(r"\w+_(create|grow)$")
+
+MAX_C_LINES = 800
+MAX_TEST_LINES = 1000
+MAX_H_LINES = 300
+MAX_FUNCTION_LINES = 70
+MAX_COLUMNS = 100
+
+OPEN_ENDS = re.compile(r"\b(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b")
+FOREIGN_WORDS = re.compile(
+    r"/(work|farm)/[.a-z]|sub-?agent|language\s+model|this\s+session|the\s+CEO"
+)
+
+# Sources without a unit test of their own, and what covers them instead.
+TESTED_ELSEWHERE = {}
+# Headers that a pure floor may include in one file only, and why.
+PURE_EXCEPTIONS = {
+    "src/base/lock.h": "pthread.h",  # the lock of a QP or CQ: no system call unless it is contended
+}
+
+
+COMMENT_OR_STRING = r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
+
+
+def code_of(text):
+    """The text with comments and string contents blanked, line structure kept."""
+
+    def blank(match):
+        found = match.group(0)
+        if found.startswith("/"):
+            return re.sub(r"[^\n]", " ", found)
+        return found[0] + " " * (len(found) - 2) + found[-1]
+
+    return re.sub(COMMENT_OR_STRING, blank, text, flags=re.DOTALL)
+
+
+def floor_of(path):
+    parts = path.split("/")
+    return parts[1] if len(parts) > 2 and parts[0] in ("src", "tests") else None
+
+
+def is_c(path):
+    return path.endswith((".c", ".h"))
+
+
+def functions(text):
+    """(name, first, last line) of each body; .clang-format puts its braces alone in column 0."""
+    lines = code_of(text).split("\n")
+    start = None
+    for number, line in enumerate(lines, 1):
+        if line.rstrip() == "{":
+            start = number
+        elif line.rstrip() == "}" and start is not None:
+            head = []
+            for above in range(start - 2, -1, -1):
+                if not lines[above].strip() or lines[above].startswith(("}", "#")):
+                    break
+                head.insert(0, lines[above])
+            match = re.search(r"(\w+)\s*\(", " ".join(head))
+            yield (match.group(1) if match else "?"), start, number
+            start = None
+
+
+def check_spdx(files):
+    for path, text in files.items():
+        if is_c(path) or path.endswith((".py", ".sh", ".map")) or path in ("run", ".ci/run"):
+            if "SPDX-License-Identifier: BSD-2-Clause" not in "\n".join(text.split("\n")[:3]):
+                yield path, 1, "no SPDX line in the first three lines"
+
+
+def check_sizes(files):
+    for path, text in files.items():
+        if not (is_c(path) or path.endswith((".py", ".sh")) or path == "run"):
+            continue
+        lines = text.count("\n")
+        limit = MAX_TEST_LINES if path.startswith("tests/") else MAX_C_LINES
+        limit = MAX_H_LINES if path.endswith(".h") else limit
+        if lines > limit:
+            yield path, lines, f"{lines} lines, the limit is {limit}: which role could move out?"
+        for number, line in enumerate(text.split("\n"), 1):
+            if len(line.expandtabs(8)) > MAX_COLUMNS:
+                yield path, number, f"longer than {MAX_COLUMNS} columns"
+        if path.endswith(".c"):
+            for name, first, last in functions(text):
+                if last - first + 1 > MAX_FUNCTION_LINES:
+                    long = f"{name} has {last - first + 1} lines"
+                    yield path, first, f"{long}, the limit is {MAX_FUNCTION_LINES}"
+
+
+def check_floors(files):
+    for path, text in files.items():
+        floor = floor_of(path)
+        if not is_c(path) or floor not in FLOORS:
+            continue
+        for number, line in enumerate(text.split("\n"), 1):
+            match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+            if not match:
+                continue
+            head, slash, _ = match.group(1).partition("/")
+            if path.startswith("tests/"):
+                if head in FLOORS and head != floor and head not in FLOORS[floor]:
+                    yield path, number, f"a test of floor {floor} uses floor {head}"
+            elif not slash or (head not in FLOORS and head != "verbena"):
+                yield path, number, f'"{match.group(1)}" is not written as floor/file.h'
+            elif head != floor and head not in FLOORS[floor]:
+                yield path, number, f"floor {floor} must not know floor {head}"
+
+
+def check_pure(files):
+    for path, text in files.items():
+        floor = floor_of(path)
+        if not is_c(path) or not path.startswith("src/") or floor not in PURE:
+            continue
+        spans = list(functions(text))
+        for number, line in enumerate(code_of(text).split("\n"), 1):
+            header = re.match(r"\s*#\s*include\s+<([^>]+)>", line)
+            if header and not PURE_HEADERS.match(header.group(1)):
+                if PURE_EXCEPTIONS.get(path) != header.group(1):
+                    yield path, number, f"<{header.group(1)}> in floor {floor}: no IO or clock here"
+            for match in PURE_CALLS.finditer(line):
+                yield path, number, f"{match.group(1)}() in floor {floor}: no IO, no clock here"
+            for match in ALLOCATE.finditer(line):
+                where = next((n for n, first, last in spans if first <= number <= last), "?")
+                if not MAY_ALLOCATE.match(where):
+                    yield path, number, f"{match.group(1)}() in {where}: only in *_create, *_grow"
+
+
+def check_floats(files):
+    for path, text in files.items():
+        if is_c(path) and path.startswith("src/") and floor_of(path) in NO_FLOATS:
+            for number, line in enumerate(code_of(text).split("\n"), 1):
+                if re.search(r"\b(float|double)\b", line):
+                    yield path, number, "floating point below floor 5"
+
+
+def check_style(files):
+    for path, text in files.items():
+        if not is_c(path):
+            continue
+        for number, line in enumerate(code_of(text).split("\n"), 1):
+            if re.match(r"\s*typedef\s+(const\s+)?(struct|union)\b", line):
+                yield path, number, "a typedef'd struct"
+        for match in re.finditer(r"/\*[\s*]*\*/|//\s*$", text, re.MULTILINE):
+            yield path, text.count("\n", 0, match.start()) + 1, "an empty comment"
+
+
+def check_names(files):
+    homes = {}
+    for path in files:
+        if is_c(path) and path.startswith("src/"):
+            folder, _, name = path.rpartition("/")
+            homes.setdefault(name.rpartition(".")[0], set()).add(folder)
+    for stem, folders in homes.items():
+        if len(folders) > 1:
+            yield f"src/{stem}", 1, "base name used in " + " and ".join(sorted(folders))
+
+
+def check_tests(files):
+    for path in files:
+        if not path.endswith(".c") or not path.startswith(("src/", "tools/")):
+            continue
+        if path in TESTED_ELSEWHERE:
+            continue
+        floor = floor_of(path) or "tools"
+        name = path.rpartition("/")[2]
+        if f"tests/{floor}/test_{name}" not in files:
+            yield path, 1, f"has no test: tests/{floor}/test_{name}"
+
+
+def check_words(files):
+    for path, text in files.items():
+        if path == "scripts/tidy.py":
+            continue
+        for number, line in enumerate(text.split("\n"), 1):
+            match = FOREIGN_WORDS.search(line)
+            if match:
+                yield path, number, f"words that do not belong in the product: {match.group(0)}"
+            match = OPEN_ENDS.search(line)
+            if match and (is_c(path) or path.endswith((".py", ".sh"))):
+                yield path, number, f"left open: {match.group(0)}; file an issue instead"
+
+
+CHECKS = (
+    check_spdx,
+    check_sizes,
+    check_floors,
+    check_pure,
+    check_floats,
+    check_style,
+    check_names,
+    check_tests,
+    check_words,
+)
+
+
+def read_tree():
+    files = {}
+    for path in tree.paths():
+        try:
+            with open(os.path.join(tree.ROOT, path), encoding="utf-8") as text:
+                files[path] = text.read()
+        except UnicodeDecodeError:
+            pass  # a capture or another file that is not text
+    return files
+
+
+def findings(files):
+    return [finding for check in CHECKS for finding in check(files)]
+
+
+def main(only):
+    only = {os.path.relpath(os.path.abspath(path), tree.ROOT) for path in only}
+    files = read_tree()
+    found = [f for f in findings(files) if not only or f[0] in only]
+    for path, line, message in found:
+        print(f"{path}:{line}: {message}")
+    print(f"tidy: {len(files)} files, {len(found)} findings")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

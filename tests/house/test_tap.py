@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""tap.py counts cases as it should, and nothing that went wrong counts as passed."""
+
+import os
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../../scripts"))
+import tap  # noqa: E402 (the path comes first)
+
+# name, shell text run as the test program, (passed, failed, skipped), a word of the reason
+ROWS = (
+    ("two_pass", "echo 'ok 1 - a'; echo 'ok 2 - b'", (2, 0, 0), None),
+    ("plan_kept", "echo 1..1; echo 'ok 1 - a'", (1, 0, 0), None),
+    ("two_groups", "echo 1..1; echo 'ok 1 - a'; echo 1..1; echo 'ok 1 - b'", (2, 0, 0), None),
+    ("skip", "echo 'ok 1 - a # SKIP no veth'", (0, 0, 1), None),
+    ("skip_by_cmocka", "echo 'not ok 1 # SKIP a'", (0, 0, 1), None),
+    ("plan_of_none", "echo '1..0 # skip no guest'", (0, 0, 1), None),
+    ("talk_is_not_counted", "echo 'okay then'; echo '# ok 3'; echo 'ok 1 - a'", (1, 0, 0), None),
+    ("not_ok", "echo 'not ok 1 - a'; echo 'ok 2 - b'; exit 1", (1, 1, 0), "not ok"),
+    ("not_ok_exit_0", "echo 'not ok 1 - a'", (0, 1, 0), "not ok"),
+    ("silent", "true", (0, 1, 0), "ran no test"),
+    ("exit_code", "echo 'ok 1 - a'; exit 3", (1, 1, 0), "exit code 3"),
+    ("crash", "echo 'ok 1 - a'; kill -SEGV $$", (1, 1, 0), "SIGSEGV"),
+    ("plan_broken", "echo 1..3; echo 'ok 1 - a'", (1, 1, 0), "planned 3"),
+    ("limit", "echo 'ok 1 - a'; sleep 60", (1, 1, 0), "limit"),
+    ("left_running", "echo 'ok 1 - a'; setsid sleep 60 & sleep 0.2", (1, 1, 0), "left running"),
+)
+
+
+def verdict(name, text, counts, reason):
+    with tempfile.TemporaryDirectory() as folder:
+        log = os.path.join(folder, "log")
+        outcome = tap.run(name, ["sh", "-c", text], log, 1, alone=True)
+    got = (outcome.passed, len(outcome.failed), len(outcome.skipped))
+    said = " ".join(why for _, why in outcome.failed)
+    return got == counts and (reason is None or reason in said), f"{got} {said}"
+
+
+def main():
+    tap.adopt_orphans()
+    results = [(row[0], *verdict(*row)) for row in ROWS]
+    missing = tap.run("missing", ["./no-such-program"], os.devnull, 1)
+    results.append(("program_missing", len(missing.failed) == 1, missing.failed))
+    results.append(("nothing_left", not tap.children(), tap.children()))
+    print(f"1..{len(results)}")
+    for number, (name, passed, detail) in enumerate(results, 1):
+        print(f"{'ok' if passed else 'not ok'} {number} - {name}")
+        if not passed:
+            print("#", detail)
+    return 0 if all(passed for _, passed, _ in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
