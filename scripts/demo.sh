@@ -105,7 +105,7 @@ pair "$what" "8 B" latency ib_atomic_lat -d "$device" -n 2000 -F
 
 printf '\nWhat ran on the software NIC, between two processes, with no RDMA hardware:\n\n'
 printf '%-16s %-28s %7s   %s\n' program "what it does to its partner" size result
-printf '%s\n' "------------------------------------------------------------------------------------------"
+printf '%80s\n' '' | tr ' ' -
 cat "$table"
 printf '\n'
 if [ "$failed" -ne 0 ]; then
