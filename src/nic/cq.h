@@ -36,12 +36,12 @@ struct cq {
     struct cqe *ring;
     uint32_t capacity;     /* entries a program may have outstanding: what it was told */
     uint32_t mask;         /* ring slots - 1; slots is a power of two >= capacity */
-    uint32_t head;         /* next to poll; free-running */
+    _Atomic uint32_t head; /* next to poll; free-running */
     _Atomic uint32_t tail; /* next to fill; free-running */
     enum cq_arm armed;
-    bool overflowed; /* no entry is added any more; QPs that use it go to ERR */
-    bool purge_qps; /* set at overflow; nic_advance moves the QPs, since their locks cannot be taken
-                       here */
+    /* No entry is added any more. QPs that use it go to ERR by qp_purge_overflowed, as their locks
+     * cannot be taken here. */
+    bool overflowed;
     _Atomic uint32_t users; /* QPs; must be 0 to destroy */
     bool notify_queued;     /* on nic->notify */
     TAILQ_ENTRY(cq) notify_link;
@@ -67,10 +67,14 @@ void cq_arm(struct cq *cq, bool solicited_only);
 /* Drops all entries of a QP (destroy, RESET). */
 void cq_purge(struct cq *cq, const struct qp *qp);
 
+/* Ran over once, so that its QPs cannot go on. */
+bool cq_has_overflowed(struct cq *cq);
+
 /* Cheap hint without the lock: is there something to poll? */
 static inline bool cq_maybe_ready(struct cq *cq)
 {
-    return atomic_load_explicit(&cq->tail, memory_order_relaxed) != cq->head;
+    return atomic_load_explicit(&cq->tail, memory_order_acquire) !=
+           atomic_load_explicit(&cq->head, memory_order_relaxed);
 }
 
 #endif

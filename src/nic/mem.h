@@ -54,6 +54,8 @@ struct mem_table {
     _Atomic(struct mr *) *slot; /* MAX_MR */
     uint32_t *free_index;       /* stack of free indexes */
     uint32_t free_count;
+    uint16_t
+        *last_low; /* MAX_MR: low key bits an index had last, so that they are not drawn again */
     uint32_t index_secret; /* 16 bits */
     struct rng rng;
 };

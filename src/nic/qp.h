@@ -93,5 +93,8 @@ void qp_query(struct qp *qp, struct nic_qp_attr *attr, struct nic_qp_cap *cap);
 void qp_enter_error(struct qp *qp);
 /* With the lock held, when nothing of the SQ is outstanding: ends SQD draining. */
 void qp_sq_drained(struct qp *qp);
+/* Moves every QP that uses an overflowed CQ to ERR, with EVENT_QP_FATAL. nic_advance calls it
+ * when nic->cq_purge_due was set. No lock held. */
+void qp_purge_overflowed(struct nic *nic);
 
 #endif

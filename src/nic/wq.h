@@ -98,9 +98,10 @@ void wq_fini_recv(struct recv_queue *rq);
 
 /*
  * Posts one WR. 0; -EINVAL: state RESET, INIT or RTR, unknown opcode, too many SGEs, inline too
- * long, unaligned or not 8-byte atomic length, READ/atomic that is inline, message over
- * MAX_MESSAGE_BYTES, send on XRC TGT; -ENOMEM: queue full; -EOPNOTSUPP: opcode that this QP type
- * does not offer. In SQE and ERR it completes with WC_WR_FLUSH_ERR (IBA C10-97 ff.).
+ * long, atomic whose length is not 8 bytes, READ/atomic that is inline, message over
+ * MAX_MESSAGE_BYTES, send on XRC TGT (an unaligned atomic is the responder's to refuse); -ENOMEM:
+ * queue full; -EOPNOTSUPP: opcode that this QP type does not offer. In SQE and ERR it completes
+ * with WC_WR_FLUSH_ERR (IBA C10-97 ff.).
  */
 int wq_post_send(struct qp *qp, const struct nic_send_wr *wr);
 /* 0; -EINVAL: state RESET, QP with SRQ, too many SGEs; -ENOMEM: full. In ERR it is flushed. */
@@ -120,6 +121,13 @@ uint32_t wq_recv_posted(const struct qp *qp);
 void wq_flush(struct qp *qp);
 /* Empties the queues without completions (RESET). */
 void wq_clear(struct qp *qp);
+
+/* Between wq.c and srq.c. Lock of the queue held: queues a receive, 0, -EINVAL (SGEs) or -ENOMEM.
+ */
+int wq_queue_recv(struct recv_queue *rq, const struct nic_recv_wr *wr);
+void wq_copy_recv(struct recv_current *to, const struct recv_wqe *w);
+/* Takes the next receive, raises the limit event; false: none posted. Takes the SRQ's lock. */
+bool wq_srq_take(struct srq *srq, struct recv_current *to);
 
 /* 0, -EINVAL (bounds), -ENOMEM. *max_wr and *max_sge are raised to what was given. */
 int wq_srq_create(struct pd *pd, uint32_t *max_wr, uint32_t *max_sge, uint32_t limit, void *owner,

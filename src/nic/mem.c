@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mem.c: protection domains, the key table, the checks, and the ordered copy into user memory.
+ *
+ * Readers of the key table take no lock: a slot is published with release order after its region is
+ * complete, cleared by a revoke, and a region is freed only after the caller's grace period.
+ */
+#include "nic/mem.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "nic/nic.h"
+
+enum { CACHE_LINE_BYTES = 64 };
+
+/* Bits 20..29 ask for optional behaviour (relaxed ordering): a NIC that lacks it ignores them. */
+#define ACCESS_OPTIONAL 0x3ff00000u
+
+int mem_init(struct mem_table *t, uint64_t seed)
+{
+    *t = (struct mem_table){0};
+    rng_init(&t->rng, seed);
+    t->index_secret = rng_below(&t->rng, MAX_MR);
+    t->slot = calloc(MAX_MR, sizeof(*t->slot));
+    t->free_index = calloc(MAX_MR, sizeof(*t->free_index));
+    t->last_low = calloc(MAX_MR, sizeof(*t->last_low));
+    if (t->slot == NULL || t->free_index == NULL || t->last_low == NULL) {
+        free(t->slot);
+        free(t->free_index);
+        free(t->last_low);
+        return -ENOMEM;
+    }
+    lock_init(&t->lock);
+    for (uint32_t i = 0; i < MAX_MR; i++)
+        t->free_index[i] = MAX_MR - 1 - i;
+    t->free_count = MAX_MR;
+    return 0;
+}
+
+void mem_fini(struct mem_table *t)
+{
+    free(t->slot);
+    free(t->free_index);
+    free(t->last_low);
+    lock_fini(&t->lock);
+}
+
+int mem_pd_create(struct nic *nic, struct pd **out)
+{
+    struct pd *pd = calloc(1, sizeof(*pd));
+
+    if (pd == NULL)
+        return -ENOMEM;
+    pd->nic = nic;
+    atomic_fetch_add(&nic->objects, 1);
+    *out = pd;
+    return 0;
+}
+
+int mem_pd_destroy(struct pd *pd)
+{
+    if (atomic_load(&pd->children) != 0)
+        return -EBUSY;
+    atomic_fetch_sub(&pd->nic->objects, 1);
+    free(pd);
+    return 0;
+}
+
+/* A key for this index that is not the one it had before, nor one that programs use to say "no
+ * key". With the table's lock held. */
+static uint32_t draw_key(struct mem_table *t, uint32_t index)
+{
+    uint32_t high = (index ^ t->index_secret) << 16;
+    uint16_t low;
+
+    do {
+        low = (uint16_t)(rng_next(&t->rng) >> 48);
+    } while (low == t->last_low[index] || (high | low) == 0 || (high | low) == UINT32_MAX);
+    t->last_low[index] = low;
+    return high | low;
+}
+
+static uint32_t key_index(const struct mem_table *t, uint32_t key)
+{
+    return key >> 16 ^ t->index_secret;
+}
+
+static bool range_wraps(uint64_t start, uint64_t length)
+{
+    return length != 0 && start + (length - 1) < start;
+}
+
+int mem_reg(struct pd *pd, void *base, uint64_t length, uint64_t iova_start, unsigned access,
+            struct mr **out)
+{
+    struct mem_table *t = &pd->nic->mem;
+    struct mr *mr;
+    uint32_t index;
+
+    access &= ~ACCESS_OPTIONAL;
+    if (access & ~(unsigned)ACCESS_KNOWN)
+        return -EINVAL;
+    /* IBA 10.6.3.1: remote write and atomics write here, so local write must be granted. */
+    if ((access & (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)) && !(access & ACCESS_LOCAL_WRITE))
+        return -EINVAL;
+    if (access & ACCESS_ZERO_BASED)
+        iova_start = 0;
+    if (range_wraps((uintptr_t)base, length) || range_wraps(iova_start, length))
+        return -EINVAL;
+    mr = calloc(1, sizeof(*mr));
+    if (mr == NULL)
+        return -ENOMEM;
+    mr->pd = pd;
+    mr->base = base;
+    mr->iova_start = iova_start;
+    mr->length = length;
+    mr->access = access;
+    atomic_init(&mr->remote_valid, true);
+    lock_take(&t->lock);
+    if (t->free_count == 0) {
+        lock_drop(&t->lock);
+        free(mr);
+        return -ENOMEM;
+    }
+    index = t->free_index[--t->free_count];
+    mr->key = draw_key(t, index);
+    atomic_store_explicit(&t->slot[index], mr, memory_order_release);
+    lock_drop(&t->lock);
+    atomic_fetch_add(&pd->children, 1);
+    *out = mr;
+    return 0;
+}
+
+void mem_mr_revoke(struct mr *mr)
+{
+    struct mem_table *t = &mr->pd->nic->mem;
+
+    atomic_store_explicit(&t->slot[key_index(t, mr->key)], NULL, memory_order_release);
+}
+
+void mem_mr_free(struct mr *mr)
+{
+    struct mem_table *t = &mr->pd->nic->mem;
+    uint32_t index = key_index(t, mr->key);
+
+    lock_take(&t->lock);
+    atomic_store_explicit(&t->slot[index], NULL, memory_order_release);
+    t->free_index[t->free_count++] = index;
+    lock_drop(&t->lock);
+    atomic_fetch_sub(&mr->pd->children, 1);
+    free(mr);
+}
+
+static struct mr *find_mr(struct nic *nic, uint32_t key)
+{
+    struct mem_table *t = &nic->mem;
+    struct mr *mr = atomic_load_explicit(&t->slot[key_index(t, key)], memory_order_acquire);
+
+    return mr != NULL && mr->key == key ? mr : NULL;
+}
+
+enum mem_verdict mem_check(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
+                           uint64_t n, unsigned need, bool remote, uint8_t **addr)
+{
+    const struct mr *mr = find_mr(nic, key);
+    uint64_t offset;
+
+    if (mr == NULL)
+        return MEM_BAD_KEY;
+    if (remote && !atomic_load_explicit(&mr->remote_valid, memory_order_acquire))
+        return MEM_BAD_KEY;
+    if (mr->pd != pd)
+        return MEM_BAD_PD;
+    if ((mr->access & need) != need)
+        return MEM_BAD_ACCESS;
+    if (va < mr->iova_start || n > mr->length)
+        return MEM_BAD_RANGE;
+    offset = va - mr->iova_start;
+    if (offset > mr->length - n)
+        return MEM_BAD_RANGE;
+    *addr = mr->base + offset;
+    return MEM_OK;
+}
+
+enum mem_verdict mem_invalidate(struct nic *nic, const struct pd *pd, uint32_t key)
+{
+    struct mr *mr = find_mr(nic, key);
+
+    if (mr == NULL)
+        return MEM_BAD_KEY;
+    if (mr->pd != pd)
+        return MEM_BAD_PD;
+    if (!atomic_exchange(&mr->remote_valid, false))
+        return MEM_BAD_KEY;
+    return MEM_OK;
+}
+
+/* The largest of 8, 4, 2, 1 bytes that ends at end, is aligned there and not longer than n. */
+static size_t last_unit_bytes(uintptr_t end, size_t n)
+{
+    for (size_t unit = 8; unit > 1; unit /= 2) {
+        if ((end & (unit - 1)) == 0 && n >= unit)
+            return unit;
+    }
+    return 1;
+}
+
+/* One store, after all stores before it. */
+static void store_unit(uint8_t *dst, const uint8_t *src, size_t unit)
+{
+    uint64_t v8;
+    uint32_t v4;
+    uint16_t v2;
+
+    switch (unit) {
+    case 8:
+        memcpy(&v8, src, 8);
+        __atomic_store_n((uint64_t *)(void *)dst, v8, __ATOMIC_RELEASE);
+        break;
+    case 4:
+        memcpy(&v4, src, 4);
+        __atomic_store_n((uint32_t *)(void *)dst, v4, __ATOMIC_RELEASE);
+        break;
+    case 2:
+        memcpy(&v2, src, 2);
+        __atomic_store_n((uint16_t *)(void *)dst, v2, __ATOMIC_RELEASE);
+        break;
+    default:
+        __atomic_store_n(dst, *src, __ATOMIC_RELEASE);
+        break;
+    }
+}
+
+/*
+ * The last aligned word goes as one store, so that a reader who polls a flag wider than a byte does
+ * not see half of it either. memmove, as source and destination may be the same program's memory;
+ * it may write in any order, hence the fences around each step.
+ */
+void mem_scatter(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    uintptr_t end = (uintptr_t)dst + n;
+    size_t line, unit;
+
+    if (n == 0)
+        return;
+    unit = last_unit_bytes(end, n);
+    if (n > unit) {
+        line = ((end - 1) & (CACHE_LINE_BYTES - 1)) + 1; /* bytes of the last cache line */
+        line = line < n ? line : n;
+        if (n > line) {
+            memmove(dst, src, n - line);
+            atomic_thread_fence(memory_order_release);
+        }
+        memmove(dst + n - line, src + n - line, line - unit);
+    }
+    store_unit(dst + n - unit, src + n - unit, unit);
+}
+
+uint64_t mem_sge_bytes(const struct nic_sge *sge, int num)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < num; i++)
+        sum += sge[i].length;
+    return sum;
+}
+
+enum mem_verdict mem_check_sges(struct nic *nic, const struct pd *pd, const struct nic_sge *sge,
+                                int num, unsigned need)
+{
+    uint8_t *addr;
+
+    for (int i = 0; i < num; i++) {
+        enum mem_verdict v;
+
+        if (sge[i].length == 0)
+            continue;
+        v = mem_check(nic, pd, sge[i].lkey, sge[i].addr, sge[i].length, need, false, &addr);
+        if (v != MEM_OK)
+            return v;
+    }
+    return MEM_OK;
+}
+
+enum mem_verdict mem_gather(struct nic *nic, const struct pd *pd, const struct nic_sge *sge,
+                            int num, uint64_t offset, uint32_t n, struct span *out, uint16_t *count)
+{
+    uint16_t used = *count;
+
+    for (int i = 0; i < num && n > 0; i++) {
+        uint64_t left;
+        uint32_t piece;
+        uint8_t *addr;
+        enum mem_verdict v;
+
+        if (offset >= sge[i].length) {
+            offset -= sge[i].length;
+            continue;
+        }
+        left = sge[i].length - offset;
+        piece = left < n ? (uint32_t)left : n;
+        v = mem_check(nic, pd, sge[i].lkey, sge[i].addr + offset, piece, 0, false, &addr);
+        if (v != MEM_OK)
+            return v;
+        out[used++] = (struct span){.addr = addr, .bytes = piece};
+        n -= piece;
+        offset = 0;
+    }
+    *count = used;
+    return MEM_OK;
+}
+
+enum mem_verdict mem_scatter_sges(struct nic *nic, const struct pd *pd, const struct nic_sge *sge,
+                                  int num, uint64_t offset, const uint8_t *src, uint32_t n)
+{
+    struct {
+        uint8_t *addr;
+        uint32_t bytes;
+    } place[MAX_SGE];
+    int places = 0;
+
+    /* Everything is checked before the first byte is written. */
+    for (int i = 0; i < num && i < MAX_SGE && n > 0; i++) {
+        uint64_t left;
+        uint32_t piece;
+        enum mem_verdict v;
+
+        if (offset >= sge[i].length) {
+            offset -= sge[i].length;
+            continue;
+        }
+        left = sge[i].length - offset;
+        piece = left < n ? (uint32_t)left : n;
+        v = mem_check(nic, pd, sge[i].lkey, sge[i].addr + offset, piece, ACCESS_LOCAL_WRITE, false,
+                      &place[places].addr);
+        if (v != MEM_OK)
+            return v;
+        place[places++].bytes = piece;
+        n -= piece;
+        offset = 0;
+    }
+    for (int i = 0; i < places; i++) {
+        mem_scatter(place[i].addr, src, place[i].bytes);
+        src += place[i].bytes;
+    }
+    return MEM_OK;
+}

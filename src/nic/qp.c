@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * qp.c: queue pairs: creation and end, and what a change of state does. Which changes are
+ * allowed is in qp_table.c; what goes over the wire is in roce/.
+ */
+#include "nic/qp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "nic/nic.h"
+#include "nic/qp_table.h"
+#include "nic/timers.h"
+
+enum { QP_ACCESS_OPTIONAL = 0x3ff00000 }; /* bits 20..29 ask for optional behaviour: ignored */
+
+static const enum nic_event_type event_type[QP_EVENT_COUNT] = {
+    [QP_EVENT_FATAL] = EVENT_QP_FATAL,           [QP_EVENT_REQ_ERR] = EVENT_QP_REQ_ERR,
+    [QP_EVENT_ACCESS_ERR] = EVENT_QP_ACCESS_ERR, [QP_EVENT_COMM_EST] = EVENT_COMM_EST,
+    [QP_EVENT_SQ_DRAINED] = EVENT_SQ_DRAINED,    [QP_EVENT_LAST_WQE] = EVENT_QP_LAST_WQE_REACHED,
+};
+
+static int check_init(const struct nic *nic, const struct qp_init *init)
+{
+    uint32_t max_wr = nic->config.max_qp_wr == 0 ? MAX_WR : nic->config.max_qp_wr;
+    const struct nic_qp_cap *cap = &init->cap;
+
+    if (init->type != QP_TYPE_RC)
+        return -EOPNOTSUPP;
+    if (init->pd == NULL || init->send_cq == NULL || init->recv_cq == NULL)
+        return -EINVAL;
+    if (cap->max_send_wr > max_wr || cap->max_send_sge > MAX_SGE ||
+        cap->max_inline_bytes > MAX_INLINE_BYTES)
+        return -EINVAL;
+    if (init->srq == NULL && (cap->max_recv_wr > max_wr || cap->max_recv_sge > MAX_SGE))
+        return -EINVAL;
+    return 0;
+}
+
+/* What the caller will be given for what it asked. */
+static struct nic_qp_cap granted_cap(const struct qp_init *init)
+{
+    struct nic_qp_cap cap = init->cap;
+
+    if (cap.max_send_sge == 0)
+        cap.max_send_sge = 1;
+    if (init->srq != NULL) {
+        cap.max_recv_wr = 0;
+        cap.max_recv_sge = 0;
+    } else if (cap.max_recv_sge == 0) {
+        cap.max_recv_sge = 1;
+    }
+    return cap;
+}
+
+static int init_queues(struct qp *qp)
+{
+    if (wq_init_send(&qp->sq, &qp->cap) != 0)
+        return -ENOMEM;
+    if (wq_init_recv(&qp->rq, qp->cap.max_recv_wr, qp->cap.max_recv_sge) != 0) {
+        wq_fini_send(&qp->sq);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+static void free_memory(struct qp *qp)
+{
+    wq_fini_send(&qp->sq);
+    wq_fini_recv(&qp->rq);
+    lock_fini(&qp->lock);
+    free(qp);
+}
+
+int qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
+{
+    struct qp *qp;
+    int err = check_init(nic, init);
+
+    if (err != 0)
+        return err;
+    qp = calloc(1, sizeof(*qp));
+    if (qp == NULL)
+        return -ENOMEM;
+    qp->nic = nic;
+    qp->owner = init->owner;
+    qp->type = init->type;
+    qp->state = QP_STATE_RESET;
+    qp->pd = init->pd;
+    qp->send_cq = init->send_cq;
+    qp->recv_cq = init->recv_cq;
+    qp->srq = init->srq;
+    qp->sq_sig_all = init->sq_sig_all;
+    qp->cap = granted_cap(init);
+    for (int i = 0; i < QP_EVENT_COUNT; i++)
+        event_init(&qp->event[i], event_type[i], EVENT_OBJECT_QP, init->owner);
+    if (init_queues(qp) != 0) {
+        free(qp);
+        return -ENOMEM;
+    }
+    lock_init(&qp->lock);
+    err = nic_adopt_qp(nic, qp);
+    if (err != 0) {
+        free_memory(qp);
+        return err;
+    }
+    atomic_fetch_add(&qp->pd->children, 1);
+    atomic_fetch_add(&qp->send_cq->users, 1);
+    atomic_fetch_add(&qp->recv_cq->users, 1);
+    if (qp->srq != NULL)
+        atomic_fetch_add(&qp->srq->users, 1);
+    init->cap = qp->cap;
+    *out = qp;
+    return 0;
+}
+
+static void purge_cqs(struct qp *qp)
+{
+    cq_purge(qp->send_cq, qp);
+    if (qp->recv_cq != qp->send_cq)
+        cq_purge(qp->recv_cq, qp);
+}
+
+/* With the lock held. The CQ entries go first: polling one would move sq.freed of the new life. */
+static void enter_reset(struct qp *qp)
+{
+    qp->state = QP_STATE_RESET;
+    timers_stop(qp);
+    purge_cqs(qp);
+    wq_clear(qp);
+    qp->attr = (struct nic_qp_attr){0};
+    qp->req = (struct requester){0};
+    qp->resp = (struct responder){0};
+    qp->sqd_pending = false;
+}
+
+void qp_unlink(struct qp *qp)
+{
+    nic_unlist_qp(qp);
+    /* Whoever found it before and waits for its lock finds a QP that neither takes nor sends. */
+    lock_take(&qp->lock);
+    enter_reset(qp);
+    lock_drop(&qp->lock);
+}
+
+void qp_free(struct qp *qp)
+{
+    nic_forget_qp(qp);
+    purge_cqs(qp);
+    for (int i = 0; i < QP_EVENT_COUNT; i++)
+        event_drop(qp->nic, &qp->event[i]);
+    atomic_fetch_sub(&qp->send_cq->users, 1);
+    atomic_fetch_sub(&qp->recv_cq->users, 1);
+    if (qp->srq != NULL)
+        atomic_fetch_sub(&qp->srq->users, 1);
+    atomic_fetch_sub(&qp->pd->children, 1);
+    free_memory(qp);
+}
+
+static bool mtu_valid(const struct nic_qp_attr *a)
+{
+    uint16_t mtu = a->path_mtu_bytes;
+
+    if (mtu < PATH_MTU_MIN_BYTES || mtu > PATH_MTU_MAX_BYTES || (mtu & (mtu - 1)) != 0)
+        return false;
+    return a->active_mtu_bytes == 0 || mtu <= a->active_mtu_bytes;
+}
+
+static bool access_valid(unsigned access)
+{
+    return (access & ~(unsigned)(ACCESS_KNOWN | QP_ACCESS_OPTIONAL)) == 0;
+}
+
+/* Are the values that the mask names in range? */
+static bool values_valid(const struct nic_qp_attr *a, unsigned mask)
+{
+    const struct {
+        unsigned bit;
+        bool ok;
+    } check[] = {
+        {QP_ATTR_ACCESS_FLAGS,                      access_valid(a->access_flags)         },
+        {QP_ATTR_PKEY_INDEX,                        a->pkey_index == 0                    },
+        {QP_ATTR_PORT,                              a->port_num == 1                      },
+        {QP_ATTR_PATH_MTU,                          mtu_valid(a)                          },
+        {QP_ATTR_TIMEOUT,                           a->timeout <= 31                      },
+        {QP_ATTR_RETRY_CNT,                         a->retry_cnt <= 7                     },
+        {QP_ATTR_RNR_RETRY,                         a->rnr_retry <= 7                     },
+        {QP_ATTR_RQ_PSN,                            a->rq_psn <= 0xffffff                 },
+        {QP_ATTR_SQ_PSN,                            a->sq_psn <= 0xffffff                 },
+        {QP_ATTR_MAX_QP_RD_ATOMIC,                  a->max_rd_atomic <= MAX_RD_ATOMIC     },
+        {QP_ATTR_MAX_DEST_RD_ATOMIC,                a->max_dest_rd_atomic <= MAX_RD_ATOMIC},
+        {QP_ATTR_MIN_RNR_TIMER,                     a->min_rnr_timer <= 31                },
+        {QP_ATTR_DEST_QPN,                          a->dest_qpn <= 0xffffff               },
+ /* Path migration: adapters may lack it, and this one does. */
+        {QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE, false                                 },
+    };
+
+    for (size_t i = 0; i < sizeof(check) / sizeof(check[0]); i++) {
+        if ((mask & check[i].bit) && !check[i].ok)
+            return false;
+    }
+    return true;
+}
+
+static void copy_values(struct nic_qp_attr *to, const struct nic_qp_attr *a, unsigned mask)
+{
+#define COPY(bit, field)                                                                           \
+    do {                                                                                           \
+        if (mask & (bit))                                                                          \
+            to->field = a->field;                                                                  \
+    } while (0)
+    COPY(QP_ATTR_ACCESS_FLAGS, access_flags);
+    COPY(QP_ATTR_PKEY_INDEX, pkey_index);
+    COPY(QP_ATTR_PORT, port_num);
+    COPY(QP_ATTR_QKEY, qkey);
+    COPY(QP_ATTR_AV, path);
+    COPY(QP_ATTR_PATH_MTU, path_mtu_bytes);
+    COPY(QP_ATTR_PATH_MTU, active_mtu_bytes);
+    COPY(QP_ATTR_TIMEOUT, timeout);
+    COPY(QP_ATTR_RETRY_CNT, retry_cnt);
+    COPY(QP_ATTR_RNR_RETRY, rnr_retry);
+    COPY(QP_ATTR_RQ_PSN, rq_psn);
+    COPY(QP_ATTR_SQ_PSN, sq_psn);
+    COPY(QP_ATTR_MAX_QP_RD_ATOMIC, max_rd_atomic);
+    COPY(QP_ATTR_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+    COPY(QP_ATTR_MIN_RNR_TIMER, min_rnr_timer);
+    COPY(QP_ATTR_DEST_QPN, dest_qpn);
+#undef COPY
+    to->access_flags &= ACCESS_KNOWN;
+}
+
+static void enter_rts(struct qp *qp, enum qp_state from)
+{
+    qp->state = QP_STATE_RTS;
+    qp->sqd_pending = false;
+    if (from == QP_STATE_RTR)
+        requester_start(qp);
+    if (from != QP_STATE_RTS)
+        nic_qp_ready(qp);
+}
+
+static void enter_sqd(struct qp *qp, bool notify)
+{
+    qp->state = QP_STATE_SQD;
+    qp->attr.en_sqd_async_notify = notify;
+    qp->sqd_pending = true;
+    if (!requester_waiting(qp))
+        qp_sq_drained(qp);
+}
+
+static int modify(struct qp *qp, const struct nic_qp_attr *attr, unsigned mask)
+{
+    enum qp_state from = qp->state;
+    enum qp_state to = mask & QP_ATTR_STATE ? attr->state : from;
+
+    if ((mask & QP_ATTR_CUR_STATE) && attr->cur_state != from)
+        return -EINVAL;
+    if (!qp_table_allows(qp->type, from, to, mask) || !values_valid(attr, mask))
+        return -EINVAL;
+    /* IBA 10.3.1: attributes of the send queue may change once it has drained, not before. */
+    if (from == QP_STATE_SQD && to == QP_STATE_SQD && qp->sqd_pending &&
+        (mask & ~(unsigned)QP_ATTR_STATE) != 0)
+        return -EINVAL;
+    copy_values(&qp->attr, attr, mask);
+    switch (to) {
+    case QP_STATE_RESET:
+        enter_reset(qp);
+        break;
+    case QP_STATE_INIT:
+        qp->state = to;
+        break;
+    case QP_STATE_RTR:
+        qp->state = to;
+        responder_start(qp);
+        break;
+    case QP_STATE_RTS:
+        enter_rts(qp, from);
+        break;
+    case QP_STATE_SQD:
+        if (from != QP_STATE_SQD)
+            enter_sqd(qp, (mask & QP_ATTR_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify);
+        break;
+    case QP_STATE_ERR:
+        qp_enter_error(qp);
+        break;
+    default: /* a modify without state in SQE changes nothing: the table has no such row */
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int qp_modify(struct qp *qp, const struct nic_qp_attr *attr, unsigned mask)
+{
+    int err;
+
+    lock_take(&qp->lock);
+    err = modify(qp, attr, mask);
+    lock_drop(&qp->lock);
+    return err;
+}
+
+void qp_query(struct qp *qp, struct nic_qp_attr *attr, struct nic_qp_cap *cap)
+{
+    lock_take(&qp->lock);
+    *attr = qp->attr;
+    attr->state = qp->state;
+    attr->cur_state = qp->state;
+    *cap = qp->cap;
+    lock_drop(&qp->lock);
+}
+
+void qp_enter_error(struct qp *qp)
+{
+    if (qp->state == QP_STATE_ERR)
+        return;
+    qp->state = QP_STATE_ERR;
+    qp->sqd_pending = false;
+    timers_stop(qp);
+    wq_flush(qp);
+    if (qp->srq != NULL)
+        event_raise(qp->nic, &qp->event[QP_EVENT_LAST_WQE]);
+}
+
+void qp_sq_drained(struct qp *qp)
+{
+    if (!qp->sqd_pending)
+        return;
+    qp->sqd_pending = false;
+    if (qp->attr.en_sqd_async_notify)
+        event_raise(qp->nic, &qp->event[QP_EVENT_SQ_DRAINED]);
+}
+
+static void purge_one(struct qp *qp)
+{
+    if (!cq_has_overflowed(qp->send_cq) && !cq_has_overflowed(qp->recv_cq))
+        return;
+    lock_take(&qp->lock);
+    if (qp->state != QP_STATE_RESET && qp->state != QP_STATE_ERR) {
+        event_raise(qp->nic, &qp->event[QP_EVENT_FATAL]);
+        qp_enter_error(qp);
+    }
+    lock_drop(&qp->lock);
+}
+
+void qp_purge_overflowed(struct nic *nic)
+{
+    for (uint32_t slot = 0; slot < QPN_SLOTS; slot++) {
+        _Atomic(struct qp *) *entry;
+
+        lock_take(&nic->table_lock);
+        entry = nic->qpn_slot[slot];
+        lock_drop(&nic->table_lock);
+        for (uint32_t i = 0; entry != NULL && i < QPN_PER_SLOT; i++) {
+            struct qp *qp = atomic_load_explicit(&entry[i], memory_order_acquire);
+
+            if (qp != NULL)
+                purge_one(qp);
+        }
+    }
+}
