@@ -269,23 +269,25 @@ static const struct {
     uint8_t bytes;
     enum net_verdict verdict;
 } chain_rows[] = {
-    {0,  {17, 0, 1, 4},                                          8,  NET_OK            },
-    {60, {17, 0, 1, 4},                                          8,  NET_OK            },
-    {43, {17, 0, 4, 0},                                          8,  NET_OK            },
-    {0,  {60, 0, 1, 4, 0, 0, 0, 0, 17, 1, 1, 12},                24, NET_OK            },
-    {0,  {43, 0, 1, 4, 0, 0, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0, 17}, 24, NET_OK            },
-    {60, {60, 0, 1, 4, 0, 0, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0, 17}, 24, NET_OK            },
-    {60, {0, 0, 1, 4, 0, 0, 0, 0, 17},                           16, NET_BAD_IP_HEADER }, /* hop-by-hop not first */
-    {0,  {0, 0, 1, 4, 0, 0, 0, 0, 17},                           16, NET_BAD_IP_HEADER },
-    {43, {17, 0, 4, 1},                                          8,  NET_BAD_IP_HEADER }, /* segments left */
-    {0,  {17, 200, 1, 4},                                        8,  NET_BAD_IP_HEADER }, /* longer than the packet */
-    {60, {17, 255, 1, 4},                                        8,  NET_BAD_IP_HEADER },
-    {60, {60, 0, 1, 4, 0, 0, 0, 0, 17, 4},                       16, NET_BAD_IP_HEADER },
-    {0,  {44, 0, 1, 4, 0, 0, 0, 0, 17},                          16, NET_NOT_UDP       }, /* fragment behind it */
-    {0,  {6, 0, 1, 4},                                           8,  NET_NOT_UDP       },
-    {60, {59, 0, 1, 4},                                          8,  NET_NOT_UDP       },
-    {60, {51, 0, 1, 4},                                          8,  NET_NOT_UDP       },
-    {60, {17, 1, 1, 4},                                          8,  NET_BAD_UDP_LENGTH}, /* swallows the UDP header */
+  /* clang-format off */
+    {0, {17, 0, 1, 4}, 8, NET_OK},
+    {60, {17, 0, 1, 4}, 8, NET_OK},
+    {43, {17, 0, 4, 0}, 8, NET_OK},
+    {0, {60, 0, 1, 4, [8] = 17, 1, 1, 12}, 24, NET_OK},
+    {0, {43, 0, 1, 4, [8] = 60, [16] = 17}, 24, NET_OK},
+    {60, {60, 0, 1, 4, [8] = 60, [16] = 17}, 24, NET_OK},
+    {60, {0, 0, 1, 4, [8] = 17}, 16, NET_BAD_IP_HEADER}, /* hop-by-hop not first */
+    {0, {0, 0, 1, 4, [8] = 17}, 16, NET_BAD_IP_HEADER},
+    {43, {17, 0, 4, 1}, 8, NET_BAD_IP_HEADER},  /* segments left */
+    {0, {17, 200, 1, 4}, 8, NET_BAD_IP_HEADER}, /* longer than the packet */
+    {60, {17, 255, 1, 4}, 8, NET_BAD_IP_HEADER},
+    {60, {60, 0, 1, 4, [8] = 17, 8}, 16, NET_BAD_IP_HEADER},
+    {0, {44, 0, 1, 4, [8] = 17}, 16, NET_NOT_UDP}, /* a fragment behind it */
+    {0, {6, 0, 1, 4}, 8, NET_NOT_UDP},
+    {60, {59, 0, 1, 4}, 8, NET_NOT_UDP},
+    {60, {51, 0, 1, 4}, 8, NET_NOT_UDP},
+    {60, {17, 1, 1, 4}, 8, NET_BAD_UDP_LENGTH}, /* swallows the UDP header */
+  /* clang-format on */
 };
 
 static void net_parse__ipv6_chains(void **state)

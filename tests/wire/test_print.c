@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
-#include "wire/aeth.h"
 #include "wire/icrc.h"
 #include "wire/net.h"
 #include "wire/print.h"
@@ -25,18 +24,19 @@ static void print_addr__table(void **state)
         bool v6;
         const char *text;
     } rows[] = {
-        {{10, 88, 0, 2},                                                     false, "10.88.0.2"           },
-        {{255, 255, 255, 255},                                               false, "255.255.255.255"     },
-        {{0},                                                                true,  "::"                  },
-        {{[15] = 1},                                                         true,  "::1"                 },
-        {{0xfd, 0x88, [15] = 2},                                             true,  "fd88::2"             },
-        {{0xfe, 0x80},                                                       true,  "fe80::"              },
-        {{0xfe, 0x80, [8] = 0x50, 0x54, 0x00, 0xff, 0xfe, 0x88, 0x00, 0x03},
-         true,                                                                      "fe80::5054:ff:fe88:3"},
-        {{0x20, 1, 0x0d, 0xb8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1},          true,  "2001:db8:0:1::1"     },
-        {{0x20, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 1},                true,  "2001::1:0:0:1:1"     },
-        {{0, 1, 0, 0, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7},                   true,  "1:0:2:3:4:5:6:7"     },
-        {{[10] = 0xff, 0xff, 10, 0, 0, 1},                                   true,  "::ffff:a00:1"        },
+  /* clang-format off */
+        {{10, 88, 0, 2}, false, "10.88.0.2"},
+        {{255, 255, 255, 255}, false, "255.255.255.255"},
+        {{0}, true, "::"},
+        {{[15] = 1}, true, "::1"},
+        {{0xfd, 0x88, [15] = 2}, true, "fd88::2"},
+        {{0xfe, 0x80}, true, "fe80::"},
+        {{0xfe, 0x80, [8] = 0x50, 0x54, 0, 0xff, 0xfe, 0x88, 0, 3}, true, "fe80::5054:ff:fe88:3"},
+        {{0x20, 1, 0x0d, 0xb8, [7] = 1, [15] = 1}, true, "2001:db8:0:1::1"},
+        {{0x20, 1, [7] = 1, [13] = 1, [15] = 1}, true, "2001::1:0:0:1:1"},
+        {{0, 1, 0, 0, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7}, true, "1:0:2:3:4:5:6:7"},
+        {{[10] = 0xff, 0xff, 10, 0, 0, 1}, true, "::ffff:a00:1"},
+  /* clang-format on */
     };
     char out[PRINT_ADDR_BYTES];
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -57,45 +57,46 @@ static uint32_t wire_imm(uint32_t v)
 static void print_roce__lines(void **state)
 {
     (void)state;
+    /* Lines begin with the opcode's name, then this, where nothing of the BTH is set. */
+#define PLAIN " qp 0x000000 psn 0x000000 pkey 0x0000"
+#define ACK(synd, number)                                                                          \
+    {                                                                                              \
+        .bth = {.opcode = 0x11}, .aeth = { synd, {number} }                                        \
+    }
     const struct {
         struct roce_headers h;
         uint32_t payload_bytes;
         const char *text;
     } rows[] = {
-        {{.bth = {.opcode = 0x0b,
-                  .mig_req = true,
-                  .solicited = true,
-                  .ack_req = true,
-                  .dest_qp = 0x11,
-                  .pkey = 0xffff,
-                  .psn = psn_make(0xfffffd)},
-          .reth = {0x7f0000001000, 0x400, 33},
-          .immdt = wire_imm(0x01020304)},
-         33,                                                                               "RC RDMA WRITE Only with Immediate qp 0x000011 psn 0xfffffd A SE M pkey 0xffff va "
-         "0x7f0000001000 rkey 0x00000400 dmalen 33 imm 0x01020304 len 33"                                                                                               },
-        {{.bth = {.opcode = 0x11}, .aeth = {aeth_make(AETH_ACK, 31), psn_make(7)}},
-         0,                                                                                "RC Acknowledge qp 0x000000 psn 0x000000 pkey 0x0000 ACK msn 7 len 0"                    },
-        {{.bth = {.opcode = 0x11}, .aeth = {aeth_make(AETH_ACK, 10), psn_make(7)}},
-         0,                                                                                "RC Acknowledge qp 0x000000 psn 0x000000 pkey 0x0000 ACK credits 32 msn 7 len 0"         },
-        {{.bth = {.opcode = 0x11}, .aeth = {aeth_make(AETH_RNR_NAK, 28), psn_make(0)}},
-         0,                                                                                "RC Acknowledge qp 0x000000 psn 0x000000 pkey 0x0000 RNR NAK timer 28 msn 0 len 0"       },
-        {{.bth = {.opcode = 0x11}, .aeth = {aeth_make(AETH_NAK, 2), psn_make(0)}},
-         0,                                                                                "RC Acknowledge qp 0x000000 psn 0x000000 pkey 0x0000 NAK remote access error msn 0 len 0"},
-        {{.bth = {.opcode = 0x11}, .aeth = {aeth_make(AETH_NAK, 9), psn_make(0)}},
-         0,                                                                                "RC Acknowledge qp 0x000000 psn 0x000000 pkey 0x0000 NAK code 9 msn 0 len 0"             },
-        {{.bth = {.opcode = 0x11}, .aeth = {0x45, psn_make(0)}},
-         0,                                                                                "RC Acknowledge qp 0x000000 psn 0x000000 pkey 0x0000 reserved syndrome 0x45 msn 0 len 0" },
-        {{.bth = {.opcode = 0xb3},
-          .xrc_srqn = 5,
-          .atomic = {.va = 8, .rkey = 9, .swap_add = 10, .compare = 11}},
-         0,                                                                                "XRC CmpSwap qp 0x000000 psn 0x000000 pkey 0x0000 srq 0x000005 va 0x8 rkey 0x00000009 "
-         "swap_add 0xa compare 0xb len 0"                                                                                                                                },
-        {{.bth = {.opcode = 0x64, .fecn = true}, .deth = {0x11111111, 2}},
-         16,                                                                               "UD SEND Only qp 0x000000 psn 0x000000 FECN pkey 0x0000 qkey 0x11111111 srcqp 0x000002 "
-         "len 16"                                                                                                                                                       },
-        {{.bth = {.opcode = 0x81, .becn = true}},
-         0,                                                                                "CNP qp 0x000000 psn 0x000000 BECN pkey 0x0000 len 0"                                    },
-        {{.bth = {.opcode = 0x1f}},                                                     0, "opcode 0x1f qp 0x000000 psn 0x000000 pkey 0x0000 len 0"                                 },
+  /* clang-format off */
+        {{.bth = {.opcode = 0x0b, .mig_req = true, .solicited = true, .ack_req = true,
+                  .dest_qp = 0x11, .pkey = 0xffff, .psn = psn_make(0xfffffd)},
+          .reth = {0x7f0000001000, 0x400, 33}, .immdt = wire_imm(0x01020304)}, 33,
+         "RC RDMA WRITE Only with Immediate qp 0x000011 psn 0xfffffd A SE M pkey 0xffff va "
+         "0x7f0000001000 rkey 0x00000400 dmalen 33 imm 0x01020304 len 33"},
+        {ACK(0x1f, 7), 0, "RC Acknowledge" PLAIN " ACK msn 7 len 0"},
+        {ACK(0x0a, 7), 0, "RC Acknowledge" PLAIN " ACK credits 32 msn 7 len 0"},
+        {ACK(0x3c, 0), 0, "RC Acknowledge" PLAIN " RNR NAK timer 28 msn 0 len 0"},
+        {ACK(0x62, 0), 0, "RC Acknowledge" PLAIN " NAK remote access error msn 0 len 0"},
+        {ACK(0x69, 0), 0, "RC Acknowledge" PLAIN " NAK code 9 msn 0 len 0"},
+        {ACK(0x45, 0), 0, "RC Acknowledge" PLAIN " reserved syndrome 0x45 msn 0 len 0"},
+        {{.bth = {.opcode = 0xb3}, .xrc_srqn = 5, .atomic = {8, 9, 10, 11}}, 0,
+         "XRC CmpSwap" PLAIN " srq 0x000005 va 0x8 rkey 0x00000009 swap_add 0xa compare 0xb len 0"},
+        {{.bth = {.opcode = 0x14}, .atomic = {8, 9, 10, 0}}, 0,
+         "RC FetchAdd" PLAIN " va 0x8 rkey 0x00000009 swap_add 0xa len 0"},
+        {{.bth = {.opcode = 0x12}, .aeth = {0x1f, {1}}, .atomic_ack = 255}, 0,
+         "RC ATOMIC Acknowledge" PLAIN " ACK msn 1 original 0xff len 0"},
+        {{.bth = {.opcode = 0x17}, .ieth = 0x1234}, 4,
+         "RC SEND Only with Invalidate" PLAIN " invalidate 0x00001234 len 4"},
+        {{.bth = {.opcode = 0x1c}, .feth = {2, 1}}, 0,
+         "RC FLUSH" PLAIN " plt 0x2 sel 1 va 0x0 rkey 0x00000000 dmalen 0 len 0"},
+        {{.bth = {.opcode = 0x64, .fecn = true}, .deth = {0x11111111, 2}}, 16,
+         "UD SEND Only qp 0x000000 psn 0x000000 FECN pkey 0x0000 qkey 0x11111111 srcqp 0x000002 "
+         "len 16"},
+        {{.bth = {.opcode = 0x81, .becn = true}}, 0,
+         "CNP qp 0x000000 psn 0x000000 BECN pkey 0x0000 len 0"},
+        {{.bth = {.opcode = 0x1f}}, 0, "opcode 0x1f" PLAIN " len 0"},
+  /* clang-format on */
     };
     char out[PRINT_LINE_BYTES];
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
