@@ -42,10 +42,11 @@ PURE_CALLS = re.compile(
     r"|fprintf|vfprintf|puts|fputs|putchar|perror|fopen|getenv|setenv|exit|system)\s*\("
 )
 ALLOCATE = re.compile(
-    r"(?<![\w.>])(malloc|calloc|realloc|reallocarray|aligned_alloc|posix_memalign|strdup|alloca)"
-    r"\s*\("
+    r"(?<![\w.>])(malloc|calloc|realloc|reallocarray|aligned_alloc|posix_memalign|strdup|alloca"
+    r"|alloc_\w+)\s*\("
 )
-MAY_ALLOCATE = re.compile(r"\w+_(create|grow)$")
+# What runs when an object is made or made larger, never for a packet or a work request.
+MAY_ALLOCATE = re.compile(r"(?:\w+_)?(create|grow|init|reg|resize|add_qpns)(_\w+)?$")
 
 MAX_C_LINES = 800
 MAX_TEST_LINES = 1000
@@ -125,7 +126,8 @@ def check_sizes(files):
         if lines > limit:
             yield path, lines, f"{lines} lines, the limit is {limit}: which role could move out?"
         for number, line in enumerate(text.split("\n"), 1):
-            if len(line.expandtabs(8)) > MAX_COLUMNS:
+            expected_text = path.startswith("tests/") and '"' in line  # cannot be broken
+            if len(line.expandtabs(8)) > MAX_COLUMNS and not expected_text:
                 yield path, number, f"longer than {MAX_COLUMNS} columns"
         if path.endswith(".c"):
             for name, first, last in functions(text):
@@ -166,10 +168,13 @@ def check_pure(files):
                     yield path, number, f"<{header.group(1)}> in floor {floor}: no IO or clock here"
             for match in PURE_CALLS.finditer(line):
                 yield path, number, f"{match.group(1)}() in floor {floor}: no IO, no clock here"
+            if path.startswith("src/base/alloc."):
+                continue  # the helper itself; its callers are checked
             for match in ALLOCATE.finditer(line):
                 where = next((n for n, first, last in spans if first <= number <= last), "?")
                 if not MAY_ALLOCATE.match(where):
-                    yield path, number, f"{match.group(1)}() in {where}: only in *_create, *_grow"
+                    message = f"{match.group(1)}() in {where}: only where objects are made"
+                    yield path, number, message
 
 
 def check_floats(files):
