@@ -83,6 +83,12 @@ void *nic_notify_next(struct nic *nic);
 
 /* The QP with this number or NULL; valid until the grace period after its qp_unlink. */
 struct qp *nic_find_qp(const struct nic *nic, uint32_t qpn);
+/* Draws an unused QPN at random, makes the QP known, reserves its timer. 0 or -ENOMEM. */
+int nic_adopt_qp(struct nic *nic, struct qp *qp);
+/* No packet finds it any more. */
+void nic_unlist_qp(struct qp *qp);
+/* After the grace period: out of the ready list and the timer heap. */
+void nic_forget_qp(struct qp *qp);
 /* This QP has (or may have) something to send. With the QP's lock held. */
 void nic_qp_ready(struct qp *qp);
 /* For the objects: CQ's armed condition is met; deadline of a QP. */

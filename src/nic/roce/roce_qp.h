@@ -40,15 +40,20 @@ struct requester {
     uint64_t rnr_deadline_ns; /* 0: not armed; timers.c */
 };
 
-/* A READ or atomic that is answered, or to be answered, by the responder. */
+/*
+ * A READ or atomic that the responder has accepted and not fully answered. Packet i of a READ has
+ * PSN psn + i; those from start_at up to sent have gone out.
+ */
 struct reply {
     bool is_atomic;
-    struct psn first_psn; /* of the next packet to send */
-    uint32_t packets;     /* left to send */
-    bool started;         /* FIRST has gone out (READ) */
-    uint64_t va;          /* READ: of the next packet */
+    bool replayed;     /* duplicate: if its key has gone meanwhile nobody is told */
+    struct psn psn;    /* of the request */
+    uint32_t packets;  /* in all */
+    uint32_t sent;     /* packets 0..sent-1 are out or were not asked for again */
+    uint32_t start_at; /* packet that goes as FIRST or ONLY */
+    uint64_t va;       /* READ: of the request */
     uint32_t rkey;
-    uint32_t length;   /* READ: bytes left */
+    uint32_t length;   /* READ: of the request */
     uint64_t original; /* atomic */
     struct psn msn;    /* that the reply carries */
 };
@@ -76,16 +81,14 @@ struct responder {
     uint64_t write_va; /* WRITE: start, rkey, length from the RETH */
     uint32_t write_rkey;
     uint32_t write_length;
-    /* What to answer: replies in PSN order, then one ACK or NAK that covers everything before epsn.
-     */
+    /* What to answer: replies in PSN order, then one ACK or NAK that covers all before epsn. */
     struct reply reply[MAX_RD_ATOMIC];
     uint32_t reply_head, reply_tail; /* free-running */
     bool ack_due;
     bool nak_due;
     uint8_t nak_syndrome;
     struct psn nak_psn;
-    bool nak_outstanding; /* one sequence NAK a gap (IBA 9.7.5.1.? in responder.c); cleared by the
-                             expected PSN */
+    bool nak_outstanding; /* one NAK a gap; cleared when the expected PSN arrives */
     bool failed;          /* a fatal NAK is the last word; the QP goes to ERR once it is out */
     struct saved_atomic atomic[MAX_RD_ATOMIC];
     uint32_t atomic_next;
@@ -99,6 +102,8 @@ bool requester_next(struct qp *qp, uint64_t now_ns, struct train *t);
 void requester_start(struct qp *qp);
 /* Goes back to una: everything unanswered is sent again. */
 void requester_go_back(struct qp *qp);
+/* Packets were lost on the way: takes one retry and goes back, or gives up. */
+void requester_lost(struct qp *qp);
 /* ack timer ran out; timers.c calls it. */
 void requester_timeout(struct qp *qp, uint64_t now_ns);
 /* Is there anything in flight or going back that an answer must come for? */
@@ -106,6 +111,8 @@ bool requester_waiting(const struct qp *qp);
 
 /* One response packet (ACK, NAK, READ response, atomic ACK). completer.c */
 void completer_input(struct qp *qp, uint64_t now_ns, const struct rx_packet *p);
+/* Completes the WQEs at the head of the SQ that need no answer any more. */
+void completer_retire(struct qp *qp);
 /* Head WQE failed locally or for good: completes it with status, the QP goes to ERR. */
 void completer_fail(struct qp *qp, enum wc_status status);
 

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * nic.c: the device. Finds the QP of each packet that comes in, asks ready QPs for trains, keeps
+ * the deadlines, and hands events out. It knows nothing of what a QP does with a packet: that is
+ * roce/.
+ */
+#include "nic/nic.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nic/timers.h"
+#include "wire/opcode.h"
+
+enum {
+    WINDOW_BYTES_DEFAULT = 256 * 1024,
+    TRAINS_PER_TURN = 4, /* of one QP before the next has its turn */
+    QPN_TRIES = 64,      /* random draws before a slot is searched in order */
+};
+
+int nic_create(const struct nic_config *config, struct nic **out)
+{
+    struct nic *nic = calloc(1, sizeof(*nic));
+    if (nic == NULL)
+        return -ENOMEM;
+    nic->config = *config;
+    if (nic->config.window_bytes == 0)
+        nic->config.window_bytes = WINDOW_BYTES_DEFAULT;
+    if (nic->config.max_qp_wr == 0 || nic->config.max_qp_wr > MAX_WR)
+        nic->config.max_qp_wr = MAX_WR;
+    rng_init(&nic->rng, config->seed);
+    int err = mem_init(&nic->mem, rng_next(&nic->rng));
+    if (err != 0) {
+        free(nic);
+        return err;
+    }
+    lock_init(&nic->table_lock);
+    lock_init(&nic->sched_lock);
+    TAILQ_INIT(&nic->ready);
+    TAILQ_INIT(&nic->events);
+    TAILQ_INIT(&nic->notify);
+    heap_init(&nic->timers);
+    atomic_store(&nic->first_deadline_ns, UINT64_MAX);
+    *out = nic;
+    return 0;
+}
+
+void nic_destroy(struct nic *nic)
+{
+    assert(nic->qp_count == 0);
+    assert(atomic_load(&nic->objects) == 0);
+    for (unsigned i = 0; i < QPN_SLOTS; i++)
+        free(nic->qpn_slot[i]);
+    heap_fini(&nic->timers);
+    mem_fini(&nic->mem);
+    lock_fini(&nic->table_lock);
+    lock_fini(&nic->sched_lock);
+    free(nic);
+}
+
+int nic_add_qpns(struct nic *nic, uint32_t slot)
+{
+    assert(slot < QPN_SLOTS);
+    int err = 0;
+    lock_take(&nic->table_lock);
+    if (nic->qpn_slot[slot] != NULL) {
+        err = -EEXIST;
+    } else {
+        nic->qpn_slot[slot] = calloc(QPN_PER_SLOT, sizeof(*nic->qpn_slot[slot]));
+        if (nic->qpn_slot[slot] == NULL)
+            err = -ENOMEM;
+    }
+    lock_drop(&nic->table_lock);
+    return err;
+}
+
+/* QPN 0 and 1 are the management QPs, 0xffffff is multicast: none is given out. */
+static bool qpn_usable(uint32_t qpn)
+{
+    return qpn > 1 && qpn != QPN_MULTICAST;
+}
+
+/* An unused QPN at random, or 0 when all are taken. With table_lock held. */
+static uint32_t qpn_draw(struct nic *nic)
+{
+    uint32_t slots[QPN_SLOTS];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < QPN_SLOTS; i++)
+        if (nic->qpn_slot[i] != NULL)
+            slots[n++] = i;
+    if (n == 0)
+        return 0;
+    for (unsigned i = 0; i < QPN_TRIES; i++) {
+        uint32_t slot = slots[rng_below(&nic->rng, n)];
+        uint32_t number = rng_below(&nic->rng, QPN_PER_SLOT);
+        uint32_t qpn = slot << QPN_SLOT_BITS | number;
+        if (qpn_usable(qpn) && atomic_load(&nic->qpn_slot[slot][number]) == NULL)
+            return qpn;
+    }
+    for (uint32_t s = 0; s < n; s++)
+        for (uint32_t number = 0; number < QPN_PER_SLOT; number++) {
+            uint32_t qpn = slots[s] << QPN_SLOT_BITS | number;
+            if (qpn_usable(qpn) && atomic_load(&nic->qpn_slot[slots[s]][number]) == NULL)
+                return qpn;
+        }
+    return 0;
+}
+
+int nic_adopt_qp(struct nic *nic, struct qp *qp)
+{
+    int err = -ENOMEM;
+    lock_take(&nic->table_lock);
+    lock_take(&nic->sched_lock);
+    int grown = heap_grow(&nic->timers, nic->qp_count + 1);
+    lock_drop(&nic->sched_lock);
+    uint32_t qpn = grown == 0 ? qpn_draw(nic) : 0;
+    if (qpn != 0) {
+        qp->qpn = qpn;
+        nic->qp_count++;
+        atomic_store_explicit(&nic->qpn_slot[qpn >> QPN_SLOT_BITS][qpn & (QPN_PER_SLOT - 1)], qp,
+                              memory_order_release);
+        err = 0;
+    }
+    lock_drop(&nic->table_lock);
+    return err;
+}
+
+void nic_unlist_qp(struct qp *qp)
+{
+    struct nic *nic = qp->nic;
+    lock_take(&nic->table_lock);
+    atomic_store(&nic->qpn_slot[qp->qpn >> QPN_SLOT_BITS][qp->qpn & (QPN_PER_SLOT - 1)], NULL);
+    lock_drop(&nic->table_lock);
+}
+
+struct qp *nic_find_qp(const struct nic *nic, uint32_t qpn)
+{
+    _Atomic(struct qp *) *slot = nic->qpn_slot[qpn >> QPN_SLOT_BITS];
+    if (slot == NULL)
+        return NULL;
+    return atomic_load_explicit(&slot[qpn & (QPN_PER_SLOT - 1)], memory_order_acquire);
+}
+
+static void first_deadline_update(struct nic *nic)
+{
+    struct heap_node *n = heap_first(&nic->timers);
+    atomic_store_explicit(&nic->first_deadline_ns, n == NULL ? UINT64_MAX : n->time_ns,
+                          memory_order_release);
+}
+
+void nic_forget_qp(struct qp *qp)
+{
+    struct nic *nic = qp->nic;
+    lock_take(&nic->table_lock);
+    nic->qp_count--;
+    lock_drop(&nic->table_lock);
+    lock_take(&nic->sched_lock);
+    if (qp->ready) {
+        TAILQ_REMOVE(&nic->ready, qp, ready_link);
+        qp->ready = false;
+        atomic_fetch_sub(&nic->ready_count, 1);
+    }
+    if (heap_holds(&qp->timer))
+        heap_remove(&nic->timers, &qp->timer);
+    first_deadline_update(nic);
+    lock_drop(&nic->sched_lock);
+}
+
+void nic_qp_ready(struct qp *qp)
+{
+    struct nic *nic = qp->nic;
+    lock_take(&nic->sched_lock);
+    if (!qp->ready) {
+        qp->ready = true;
+        TAILQ_INSERT_TAIL(&nic->ready, qp, ready_link);
+        atomic_fetch_add_explicit(&nic->ready_count, 1, memory_order_release);
+    }
+    lock_drop(&nic->sched_lock);
+}
+
+/*
+ * A deadline that is moved later stays in the heap at its old time: timers_expire finds nothing due
+ * and arms it anew. So an ACK costs no heap operation.
+ */
+void nic_set_deadline(struct qp *qp, uint64_t time_ns)
+{
+    struct nic *nic = qp->nic;
+    lock_take(&nic->sched_lock);
+    if (!heap_holds(&qp->timer) || time_ns < qp->timer.time_ns) {
+        heap_put(&nic->timers, &qp->timer, time_ns);
+        first_deadline_update(nic);
+    }
+    lock_drop(&nic->sched_lock);
+}
+
+void nic_clear_deadline(struct qp *qp)
+{
+    struct nic *nic = qp->nic;
+    lock_take(&nic->sched_lock);
+    if (heap_holds(&qp->timer)) {
+        heap_remove(&nic->timers, &qp->timer);
+        first_deadline_update(nic);
+    }
+    lock_drop(&nic->sched_lock);
+}
+
+uint64_t nic_deadline(const struct nic *nic)
+{
+    if (atomic_load_explicit(&nic->cq_purge_due, memory_order_acquire))
+        return 0;
+    return atomic_load_explicit(&nic->first_deadline_ns, memory_order_acquire);
+}
+
+void nic_advance(struct nic *nic, uint64_t now_ns)
+{
+    if (atomic_exchange(&nic->cq_purge_due, false))
+        qp_purge_overflowed(nic);
+    for (;;) {
+        lock_take(&nic->sched_lock);
+        struct heap_node *n = heap_first(&nic->timers);
+        if (n == NULL || n->time_ns > now_ns) {
+            lock_drop(&nic->sched_lock);
+            return;
+        }
+        heap_remove(&nic->timers, n);
+        first_deadline_update(nic);
+        lock_drop(&nic->sched_lock);
+        struct qp *qp = (struct qp *)((char *)n - offsetof(struct qp, timer));
+        lock_take(&qp->lock);
+        timers_expire(qp, now_ns);
+        lock_drop(&qp->lock);
+    }
+}
+
+/* May this packet reach this QP at all? Everything else is dropped in silence and counted. */
+static bool input_admit(struct nic *nic, const struct qp *qp, const struct rx_packet *p)
+{
+    const struct opcode_info *info = opcode_info(p->h.bth.opcode);
+    if (info->service == SERVICE_CNP) {
+        nic_count(nic, COUNTER_rx_cnp, 1);
+        return false;
+    }
+    if (qp->type != QP_TYPE_RC || info->service != SERVICE_RC) {
+        nic_count(nic, COUNTER_rx_drop_service, 1);
+        return false;
+    }
+    /* IBA 10.9.3: the low 15 bits must match; the only P_Key of the table is the default one. */
+    if ((p->h.bth.pkey & 0x7fff) != (PKEY_DEFAULT & 0x7fff)) {
+        nic_count(nic, COUNTER_rx_drop_pkey, 1);
+        return false;
+    }
+    bool response = (info->flags & OPF_RESPONSE) != 0;
+    bool able = qp->state == QP_STATE_RTS || qp->state == QP_STATE_SQD ||
+                (qp->state == QP_STATE_RTR && !response);
+    if (!able) {
+        nic_count(nic, COUNTER_rx_drop_state, 1);
+        return false;
+    }
+    if (memcmp(&p->src, &qp->attr.path.remote, sizeof(p->src)) != 0 ||
+        memcmp(&p->dst, &qp->attr.path.local, sizeof(p->dst)) != 0) {
+        nic_count(nic, COUNTER_rx_drop_peer, 1);
+        return false;
+    }
+    return true;
+}
+
+static void input_packet(struct nic *nic, struct qp *qp, uint64_t now_ns, const struct rx_packet *p)
+{
+    if (!input_admit(nic, qp, p))
+        return;
+    nic_count(nic, COUNTER_rx_packets, 1);
+    nic_count(nic, COUNTER_rx_bytes, p->payload_bytes);
+    if ((p->traffic_class & 3) == 3)
+        nic_count(nic, COUNTER_rx_ecn_marked_packets, 1);
+    if (opcode_info(p->h.bth.opcode)->flags & OPF_RESPONSE)
+        completer_input(qp, now_ns, p);
+    else
+        responder_input(qp, now_ns, p);
+}
+
+void nic_input(struct nic *nic, uint64_t now_ns, const struct rx_packet *packets, unsigned n)
+{
+    struct qp *qp = NULL; /* locked */
+    for (unsigned i = 0; i < n; i++) {
+        const struct rx_packet *p = &packets[i];
+        if (!p->icrc_ok) {
+            nic_count(nic, COUNTER_rx_icrc_encapsulated, 1);
+            continue;
+        }
+        if (qp == NULL || qp->qpn != p->h.bth.dest_qp) {
+            if (qp != NULL)
+                lock_drop(&qp->lock);
+            qp = nic_find_qp(nic, p->h.bth.dest_qp);
+            if (qp == NULL) {
+                nic_count(nic, COUNTER_rx_drop_no_qp, 1);
+                continue;
+            }
+            lock_take(&qp->lock);
+        }
+        input_packet(nic, qp, now_ns, p);
+    }
+    if (qp != NULL)
+        lock_drop(&qp->lock);
+}
+
+static struct qp *ready_take(struct nic *nic)
+{
+    lock_take(&nic->sched_lock);
+    struct qp *qp = TAILQ_FIRST(&nic->ready);
+    if (qp != NULL) {
+        TAILQ_REMOVE(&nic->ready, qp, ready_link);
+        qp->ready = false;
+        atomic_fetch_sub_explicit(&nic->ready_count, 1, memory_order_relaxed);
+    }
+    lock_drop(&nic->sched_lock);
+    return qp;
+}
+
+/* Replies go before requests: the peer waits for them. */
+static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
+{
+    t->path = &qp->attr.path;
+    t->packets = 0;
+    t->spans = 0;
+    t->packet_bytes = 0;
+    t->total_bytes = 0;
+    return responder_next(qp, now_ns, t) || requester_next(qp, now_ns, t);
+}
+
+static void train_count(struct nic *nic, const struct train *t)
+{
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < t->packets; i++)
+        bytes += t->packet[i].payload_bytes;
+    nic_count(nic, COUNTER_tx_trains, 1);
+    nic_count(nic, COUNTER_tx_packets, t->packets);
+    nic_count(nic, COUNTER_tx_bytes, bytes);
+}
+
+bool nic_output(struct nic *nic, uint64_t now_ns, struct nic_sink *sink, unsigned max_trains)
+{
+    unsigned trains = 0;
+    while (trains < max_trains) {
+        struct qp *qp = ready_take(nic);
+        if (qp == NULL)
+            return false;
+        lock_take(&qp->lock);
+        unsigned turn = 0;
+        while (turn < TRAINS_PER_TURN && trains + turn < max_trains &&
+               qp_next_train(qp, now_ns, &nic->train)) {
+            train_count(nic, &nic->train);
+            sink->train(sink, &nic->train);
+            turn++;
+        }
+        if (turn == TRAINS_PER_TURN || trains + turn == max_trains)
+            nic_qp_ready(qp);
+        trains += turn;
+        lock_drop(&qp->lock);
+    }
+    return nic_has_output(nic);
+}
+
+bool nic_event_next(struct nic *nic, struct nic_event *out)
+{
+    if (atomic_load_explicit(&nic->event_count, memory_order_acquire) == 0)
+        return false;
+    lock_take(&nic->sched_lock);
+    struct nic_event *e = TAILQ_FIRST(&nic->events);
+    if (e != NULL) {
+        TAILQ_REMOVE(&nic->events, e, link);
+        e->queued = false;
+        atomic_fetch_sub(&nic->event_count, 1);
+        *out = *e;
+    }
+    lock_drop(&nic->sched_lock);
+    return e != NULL;
+}
+
+void nic_cq_notify(struct cq *cq)
+{
+    struct nic *nic = cq->nic;
+    lock_take(&nic->sched_lock);
+    if (!cq->notify_queued) {
+        cq->notify_queued = true;
+        TAILQ_INSERT_TAIL(&nic->notify, cq, notify_link);
+        atomic_fetch_add(&nic->notify_count, 1);
+    }
+    lock_drop(&nic->sched_lock);
+}
+
+void nic_cq_forget(struct cq *cq)
+{
+    struct nic *nic = cq->nic;
+    lock_take(&nic->sched_lock);
+    if (cq->notify_queued) {
+        cq->notify_queued = false;
+        TAILQ_REMOVE(&nic->notify, cq, notify_link);
+        atomic_fetch_sub(&nic->notify_count, 1);
+    }
+    lock_drop(&nic->sched_lock);
+}
+
+void *nic_notify_next(struct nic *nic)
+{
+    if (atomic_load_explicit(&nic->notify_count, memory_order_acquire) == 0)
+        return NULL;
+    void *owner = NULL;
+    lock_take(&nic->sched_lock);
+    struct cq *cq = TAILQ_FIRST(&nic->notify);
+    if (cq != NULL) {
+        cq->notify_queued = false;
+        TAILQ_REMOVE(&nic->notify, cq, notify_link);
+        atomic_fetch_sub(&nic->notify_count, 1);
+        owner = cq->owner;
+    }
+    lock_drop(&nic->sched_lock);
+    return owner;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * replay.c: requests that come a second time (IBA 9.7.5.1.4): SENDs and WRITEs are acknowledged
+ * again and not executed, READs are executed again, atomics are answered from saved results. Also
+ * the queue of replies, in PSN order.
+ */
+#include <assert.h>
+
+#include "nic/nic.h"
+#include "nic/qp.h"
+#include "wire/opcode.h"
+
+static struct reply *reply_at(struct responder *r, uint32_t index)
+{
+    return &r->reply[index % MAX_RD_ATOMIC];
+}
+
+bool replay_queue(struct qp *qp, const struct reply *reply)
+{
+    struct responder *r = &qp->resp;
+    if (r->reply_tail - r->reply_head == MAX_RD_ATOMIC)
+        return false;
+    *reply_at(r, r->reply_tail) = *reply;
+    r->reply_tail++;
+    return true;
+}
+
+void replay_save_atomic(struct qp *qp, struct psn psn, uint8_t opcode, uint64_t original)
+{
+    struct responder *r = &qp->resp;
+    r->atomic[r->atomic_next % MAX_RD_ATOMIC] =
+        (struct saved_atomic){.valid = true, .psn = psn, .opcode = opcode, .original = original};
+    r->atomic_next++;
+}
+
+static const struct saved_atomic *find_atomic(const struct responder *r, struct psn psn,
+                                              uint8_t opcode)
+{
+    for (unsigned i = 0; i < MAX_RD_ATOMIC; i++)
+        if (r->atomic[i].valid && psn_eq(r->atomic[i].psn, psn) && r->atomic[i].opcode == opcode)
+            return &r->atomic[i];
+    return NULL;
+}
+
+/*
+ * Is a reply that covers psn still in the queue? Then what was sent of it from psn on goes out
+ * again; what was not sent will go out anyhow, so that a copy made by the network costs nothing.
+ */
+static bool rewind_queued(struct responder *r, struct psn psn)
+{
+    for (uint32_t i = r->reply_head; i != r->reply_tail; i++) {
+        struct reply *q = reply_at(r, i);
+        int32_t offset = psn_diff(psn, q->psn);
+        if (offset < 0 || (uint32_t)offset >= q->packets)
+            continue;
+        if ((uint32_t)offset < q->sent) {
+            q->sent = (uint32_t)offset;
+            q->start_at = (uint32_t)offset;
+        }
+        return true;
+    }
+    return false;
+}
+
+/* Into the queue by PSN, before those that come after it. Dropped when full: the requester asks
+ * again. */
+static void insert_by_psn(struct qp *qp, const struct reply *reply)
+{
+    struct responder *r = &qp->resp;
+    if (!replay_queue(qp, reply)) {
+        nic_count(qp->nic, COUNTER_resp_dropped_replays, 1);
+        return;
+    }
+    for (uint32_t i = r->reply_tail - 1; i != r->reply_head; i--) {
+        struct reply *before = reply_at(r, i - 1);
+        struct reply *here = reply_at(r, i);
+        if (!psn_before(here->psn, before->psn))
+            break;
+        struct reply swap = *before;
+        *before = *here;
+        *here = swap;
+    }
+}
+
+static void replay_read(struct qp *qp, const struct rx_packet *p)
+{
+    struct responder *r = &qp->resp;
+    uint32_t mtu = qp->attr.path_mtu_bytes;
+    uint32_t length = p->h.reth.dma_len;
+    uint8_t *addr;
+    struct reply reply = {
+        .replayed = true,
+        .psn = p->h.bth.psn,
+        .packets = length == 0 ? 1 : (length - 1) / mtu + 1,
+        .va = p->h.reth.va,
+        .rkey = p->h.reth.rkey,
+        .length = length,
+        .msn = r->msn,
+    };
+    /*
+     * It must end where PSNs were taken already, be allowed, and its key still be good: the region
+     * may have gone since the READ was complete, which is no error of the peer's, so there is no
+     * NAK.
+     */
+    bool ok = length <= MAX_MESSAGE_BYTES &&
+              (int64_t)reply.packets <= psn_diff(r->epsn, reply.psn) &&
+              (qp->attr.access_flags & ACCESS_REMOTE_READ) &&
+              (length == 0 || mem_check(qp->nic, qp->pd, reply.rkey, reply.va, length,
+                                        ACCESS_REMOTE_READ, true, &addr) == MEM_OK);
+    if (!ok) {
+        nic_count(qp->nic, COUNTER_resp_dropped_replays, 1);
+        return;
+    }
+    if (!rewind_queued(r, reply.psn))
+        insert_by_psn(qp, &reply);
+}
+
+static void replay_atomic(struct qp *qp, const struct rx_packet *p)
+{
+    struct responder *r = &qp->resp;
+    const struct saved_atomic *saved = find_atomic(r, p->h.bth.psn, p->h.bth.opcode);
+    if (saved == NULL) {
+        nic_count(qp->nic, COUNTER_resp_dropped_replays, 1);
+        return;
+    }
+    struct reply reply = {
+        .is_atomic = true,
+        .replayed = true,
+        .psn = saved->psn,
+        .packets = 1,
+        .original = saved->original,
+        .msn = r->msn,
+    };
+    if (!rewind_queued(r, reply.psn))
+        insert_by_psn(qp, &reply);
+}
+
+void replay_input(struct qp *qp, const struct rx_packet *p)
+{
+    struct responder *r = &qp->resp;
+    uint16_t flags = opcode_info(p->h.bth.opcode)->flags;
+    nic_count(qp->nic, COUNTER_duplicate_request, 1);
+    if (flags & OPF_READ)
+        replay_read(qp, p);
+    else if (flags & OPF_ATOMIC)
+        replay_atomic(qp, p);
+    else if (!r->nak_due)
+        r->ack_due = true; /* IBA C9-105: acknowledged again, never executed again */
+}
