@@ -244,7 +244,7 @@ static void enter_sqd(struct qp *qp, bool notify)
     qp->state = QP_STATE_SQD;
     qp->attr.en_sqd_async_notify = notify;
     qp->sqd_pending = true;
-    if (!requester_waiting(qp))
+    if (psn_eq(qp->req.una, qp->req.number)) /* no WQE has begun and is not complete */
         qp_sq_drained(qp);
 }
 
