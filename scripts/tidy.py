@@ -53,7 +53,9 @@ MAX_TEST_LINES = 1000
 MAX_H_LINES = 300
 MAX_FUNCTION_LINES = 70
 MAX_COLUMNS = 100
+MAX_ROW_COLUMNS = 160  # a row of a table, which .clang-format keeps in columns
 
+ROW = re.compile(r"\s*\{.*\},?(\s*/\*.*\*/)?$")
 OPEN_ENDS = re.compile(r"\b(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b")
 FOREIGN_WORDS = re.compile(
     r"/(work|farm)/[.a-z]|sub-?agent|language\s+model|this\s+session|the\s+CEO"
@@ -126,9 +128,11 @@ def check_sizes(files):
         if lines > limit:
             yield path, lines, f"{lines} lines, the limit is {limit}: which role could move out?"
         for number, line in enumerate(text.split("\n"), 1):
-            expected_text = path.startswith("tests/") and '"' in line  # cannot be broken
-            if len(line.expandtabs(8)) > MAX_COLUMNS and not expected_text:
-                yield path, number, f"longer than {MAX_COLUMNS} columns"
+            if path.startswith("tests/") and '"' in line:
+                continue  # an expected text cannot be broken
+            limit = MAX_ROW_COLUMNS if ROW.match(line) else MAX_COLUMNS
+            if len(line.expandtabs(8)) > limit:
+                yield path, number, f"longer than {limit} columns"
         if path.endswith(".c"):
             for name, first, last in functions(text):
                 if last - first + 1 > MAX_FUNCTION_LINES:
