@@ -11,7 +11,6 @@
 #define ALL    (T(GSI) | T(RC) | T(UC) | T(UD) | T(XRC_INI) | T(XRC_TGT))
 #define CONN   (T(RC) | T(UC) | T(XRC_INI) | T(XRC_TGT)) /* has a peer */
 #define DGRAM  (T(UD) | T(GSI))
-#define REQ    (T(RC) | T(XRC_INI)) /* reliable, has a requester */
 #define RESP   (T(RC) | T(XRC_TGT)) /* reliable, has a responder */
 #define NORESP (T(UC) | T(XRC_INI)) /* connected, no reliable responder */
 
@@ -42,59 +41,65 @@
 #define SQE   QP_STATE_SQE
 #define ERR   QP_STATE_ERR
 
+/* Sets that occur more than once. */
+#define PEER    (AV | MTU | DEST_QPN | RQ_PSN)
+#define REQUEST (TIMEOUT | RETRY | RD)
+#define RTR_OPT (ALT | ACCESS | PKEY)
+#define RTS_OPT (CUR | ALT | ACCESS | MIG)
+#define SQD_OPT (AV | ALT | ACCESS | PKEY | MIG)
+
 static const struct qp_transition transition[] = {
-    {ALL,        RESET, RESET, 0,                                            0                                                              },
-    {ALL,        INIT,  RESET, 0,                                            0                                                              },
-    {ALL,        RTR,   RESET, 0,                                            0                                                              },
-    {ALL,        RTS,   RESET, 0,                                            0                                                              },
-    {ALL,        SQD,   RESET, 0,                                            0                                                              },
-    {ALL,        SQE,   RESET, 0,                                            0                                                              },
-    {ALL,        ERR,   RESET, 0,                                            0                                                              },
-    {ALL,        INIT,  ERR,   0,                                            0                                                              },
-    {ALL,        RTR,   ERR,   0,                                            0                                                              },
-    {ALL,        RTS,   ERR,   0,                                            0                                                              },
-    {ALL,        SQD,   ERR,   0,                                            0                                                              },
-    {ALL,        SQE,   ERR,   0,                                            0                                                              },
-    {ALL,        ERR,   ERR,   0,                                            0                                                              },
+    {ALL,        RESET, RESET, 0,                    0                                       },
+    {ALL,        INIT,  RESET, 0,                    0                                       },
+    {ALL,        RTR,   RESET, 0,                    0                                       },
+    {ALL,        RTS,   RESET, 0,                    0                                       },
+    {ALL,        SQD,   RESET, 0,                    0                                       },
+    {ALL,        SQE,   RESET, 0,                    0                                       },
+    {ALL,        ERR,   RESET, 0,                    0                                       },
+    {ALL,        INIT,  ERR,   0,                    0                                       },
+    {ALL,        RTR,   ERR,   0,                    0                                       },
+    {ALL,        RTS,   ERR,   0,                    0                                       },
+    {ALL,        SQD,   ERR,   0,                    0                                       },
+    {ALL,        SQE,   ERR,   0,                    0                                       },
+    {ALL,        ERR,   ERR,   0,                    0                                       },
 
-    {CONN,       RESET, INIT,  PKEY | PORT | ACCESS,                         0                                                              },
-    {T(UD),      RESET, INIT,  PKEY | PORT | QKEY,                           0                                                              },
-    {T(GSI),     RESET, INIT,  PKEY | QKEY,                                  0                                                              },
+    {CONN,       RESET, INIT,  PKEY | PORT | ACCESS, 0                                       },
+    {T(UD),      RESET, INIT,  PKEY | PORT | QKEY,   0                                       },
+    {T(GSI),     RESET, INIT,  PKEY | QKEY,          0                                       },
 
-    {CONN,       INIT,  INIT,  0,                                            PKEY | PORT | ACCESS                                           },
-    {T(UD),      INIT,  INIT,  0,                                            PKEY | PORT | QKEY                                             },
-    {T(GSI),     INIT,  INIT,  0,                                            PKEY | QKEY                                                    },
+    {CONN,       INIT,  INIT,  0,                    PKEY | PORT | ACCESS                    },
+    {T(UD),      INIT,  INIT,  0,                    PKEY | PORT | QKEY                      },
+    {T(GSI),     INIT,  INIT,  0,                    PKEY | QKEY                             },
 
-    {RESP,       INIT,  RTR,   AV | MTU | DEST_QPN | RQ_PSN | DEST_RD | RNR, ALT | ACCESS | PKEY                                            },
-    {NORESP,     INIT,  RTR,   AV | MTU | DEST_QPN | RQ_PSN,                 ALT | ACCESS | PKEY                                            },
-    {DGRAM,      INIT,  RTR,   0,                                            PKEY | QKEY                                                    },
+    {RESP,       INIT,  RTR,   PEER | DEST_RD | RNR, RTR_OPT                                 },
+    {NORESP,     INIT,  RTR,   PEER,                 RTR_OPT                                 },
+    {DGRAM,      INIT,  RTR,   0,                    PKEY | QKEY                             },
 
-    {T(RC),      RTR,   RTS,   SQ_PSN | TIMEOUT | RETRY | RD,                CUR | ALT | ACCESS | RNR | MIG                                 },
-    {T(XRC_INI), RTR,   RTS,   SQ_PSN | TIMEOUT | RETRY | RD,                CUR | ALT | ACCESS | MIG                                       },
-    {T(XRC_TGT), RTR,   RTS,   SQ_PSN | TIMEOUT,                             CUR | ALT | ACCESS | RNR | MIG                                 },
-    {T(UC),      RTR,   RTS,   SQ_PSN,                                       CUR | ALT | ACCESS | MIG                                       },
-    {DGRAM,      RTR,   RTS,   SQ_PSN,                                       CUR | QKEY                                                     },
+    {T(RC),      RTR,   RTS,   SQ_PSN | REQUEST,     RTS_OPT | RNR                           },
+    {T(XRC_INI), RTR,   RTS,   SQ_PSN | REQUEST,     RTS_OPT                                 },
+    {T(XRC_TGT), RTR,   RTS,   SQ_PSN | TIMEOUT,     RTS_OPT | RNR                           },
+    {T(UC),      RTR,   RTS,   SQ_PSN,               RTS_OPT                                 },
+    {DGRAM,      RTR,   RTS,   SQ_PSN,               CUR | QKEY                              },
 
-    {RESP,       RTS,   RTS,   0,                                            CUR | ALT | ACCESS | RNR | MIG                                 },
-    {NORESP,     RTS,   RTS,   0,                                            CUR | ALT | ACCESS | MIG                                       },
-    {DGRAM,      RTS,   RTS,   0,                                            CUR | QKEY                                                     },
+    {RESP,       RTS,   RTS,   0,                    RTS_OPT | RNR                           },
+    {NORESP,     RTS,   RTS,   0,                    RTS_OPT                                 },
+    {DGRAM,      RTS,   RTS,   0,                    CUR | QKEY                              },
 
-    {ALL,        RTS,   SQD,   0,                                            NOTIFY                                                         },
+    {ALL,        RTS,   SQD,   0,                    NOTIFY                                  },
 
-    {RESP,       SQD,   RTS,   0,                                            CUR | ALT | ACCESS | RNR | MIG                                 },
-    {NORESP,     SQD,   RTS,   0,                                            CUR | ALT | ACCESS | MIG                                       },
-    {DGRAM,      SQD,   RTS,   0,                                            CUR | QKEY                                                     },
+    {RESP,       SQD,   RTS,   0,                    RTS_OPT | RNR                           },
+    {NORESP,     SQD,   RTS,   0,                    RTS_OPT                                 },
+    {DGRAM,      SQD,   RTS,   0,                    CUR | QKEY                              },
 
-    {T(RC),      SQD,   SQD,   0,
-     PORT | AV | TIMEOUT | RETRY | RD | DEST_RD | ALT | ACCESS | PKEY | RNR | MIG                                                           },
-    {T(XRC_INI), SQD,   SQD,   0,                                            PORT | AV | TIMEOUT | RETRY | RD | ALT | ACCESS | PKEY | MIG   },
-    {T(XRC_TGT), SQD,   SQD,   0,                                            PORT | AV | TIMEOUT | DEST_RD | ALT | ACCESS | PKEY | RNR | MIG},
-    {T(UC),      SQD,   SQD,   0,                                            AV | ALT | ACCESS | PKEY | MIG                                 },
-    {DGRAM,      SQD,   SQD,   0,                                            PKEY | QKEY                                                    },
+    {T(RC),      SQD,   SQD,   0,                    SQD_OPT | PORT | REQUEST | DEST_RD | RNR},
+    {T(XRC_INI), SQD,   SQD,   0,                    SQD_OPT | PORT | REQUEST                },
+    {T(XRC_TGT), SQD,   SQD,   0,                    SQD_OPT | PORT | TIMEOUT | DEST_RD | RNR},
+    {T(UC),      SQD,   SQD,   0,                    SQD_OPT                                 },
+    {DGRAM,      SQD,   SQD,   0,                    PKEY | QKEY                             },
 
  /* SQE: the send queue alone has failed; a reliable QP goes to ERR instead. */
-    {T(UC),      SQE,   RTS,   0,                                            CUR | ACCESS                                                   },
-    {DGRAM,      SQE,   RTS,   0,                                            CUR | QKEY                                                     },
+    {T(UC),      SQE,   RTS,   0,                    CUR | ACCESS                            },
+    {DGRAM,      SQE,   RTS,   0,                    CUR | QKEY                              },
 };
 
 const struct qp_transition *qp_table_find(enum qp_type type, enum qp_state from, enum qp_state to)
