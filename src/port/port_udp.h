@@ -1,11 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * port_udp.h: RoCE v2 over UDP 4791 by sockets, without privileges, several processes on one
- * address. See DESIGN rules in docs/architecture.md: slots, leader, forwarding.
+ * address. Every process binds the wildcard address with SO_REUSEPORT; the kernel gives all flows
+ * it does not know to one of them, the leader, and whoever receives a packet whose QPN slot is
+ * another's forwards it. A slot is an abstract unix socket name: claimed atomically, gone with its
+ * process.
  */
 #ifndef PORT_PORT_UDP_H
 #define PORT_PORT_UDP_H
 
+#include <sys/types.h>
+
 #include "port/port.h"
+
+enum { MAX_ALLOW_UIDS = 32 };
+
+struct port_udp_config {
+    uint16_t udp_port; /* 0: 4791 */
+    uint64_t seed;     /* which slot is tried first */
+    bool no_gso;       /* every packet is its own datagram */
+    bool no_flows; /* no sockets for single flows: all of a non-leader's packets are forwarded */
+    uid_t allow_uid[MAX_ALLOW_UIDS]; /* whose packets are taken and forwarded, besides our own */
+    unsigned allow_uids;
+    struct port_observer *observer; /* or NULL */
+};
+
+/* 0, -EADDRINUSE (see port_udp_holder), -ENOSPC: no slot is free, or what a system call said. */
+int port_udp_create(const struct port_udp_config *config, struct port **out);
+/* The slot of QPNs that this process owns. */
+uint32_t port_udp_slot(const struct port *p);
+/* Bytes that the receiving socket may hold, as the kernel counts them (with its own overhead). */
+uint32_t port_udp_rcvbuf_bytes(const struct port *p);
+/* Who holds this UDP port, as text for a message ("user nobody (uid 65534), pid 12", "the kernel
+ * (rdma_rxe is loaded)"); "" when nobody is seen. Returns out. */
+char *port_udp_holder(uint16_t udp_port, char *out, size_t cap);
 
 #endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * port_slot.c: which process owns which QPNs, and passing packets on to their owner. A slot is
+ * claimed by binding an abstract unix socket: at once or not at all, within the network namespace,
+ * and gone with the process. Runs go over SEQPACKET connections, a message each: header, packets.
+ *
+ * Anybody may bind such a name, so packets are given only to listeners, and taken only from
+ * connections, of our own user or of one that the user allowed.
+ */
+#define _GNU_SOURCE
+#include "port/port_udp_priv.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    FORWARD_MAGIC = 0x56425231,
+    LISTEN_BACKLOG = 64,
+};
+
+/* What precedes the packets; one machine, hence host order. */
+struct forward_header {
+    uint32_t magic;
+    uint32_t ifindex;
+    struct net_addr src, dst;
+    uint16_t sport;
+    uint16_t segment;
+    uint16_t first_id;
+    uint8_t tos;
+    uint8_t ttl;
+};
+_Static_assert(sizeof(struct forward_header) == 48, "no holes");
+_Static_assert(sizeof(struct forward_header) <= UDP_RX_HEAD_BYTES, "fits before the packets");
+
+static socklen_t slot_address(uint32_t slot, struct sockaddr_un *a)
+{
+    *a = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "verbena/slot/%u", slot);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+static int slot_socket(void)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return fd < 0 ? -errno : fd;
+}
+
+static bool peer_allowed(const struct port_udp *u, int fd)
+{
+    struct ucred cred;
+    socklen_t n = sizeof(cred);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) == 0 && udp_uid_allowed(u, cred.uid);
+}
+
+int udp_slot_claim(struct port_udp *u)
+{
+    for (unsigned i = 0; i < UDP_SLOTS; i++)
+        u->slot_fd[i] = -1;
+    uint32_t first = rng_below(&u->rng, UDP_SLOTS);
+    for (uint32_t i = 0; i < UDP_SLOTS; i++) {
+        uint32_t slot = (first + i) % UDP_SLOTS;
+        int fd = slot_socket();
+        if (fd < 0)
+            return fd;
+        struct sockaddr_un a;
+        socklen_t n = slot_address(slot, &a);
+        if (bind(fd, (struct sockaddr *)&a, n) == 0 && listen(fd, LISTEN_BACKLOG) == 0) {
+            struct udp_fd *f;
+            int err = udp_fd_add(u, fd, UDP_FD_LISTENER, false, &f);
+            u->slot = slot;
+            u->slot_mine[slot] = err == 0;
+            return err;
+        }
+        int err = errno;
+        close(fd);
+        if (err != EADDRINUSE)
+            return -err;
+        udp_count(u, UDP_slot_skipped, 1);
+    }
+    return -ENOSPC;
+}
+
+void udp_slot_fini(struct port_udp *u)
+{
+    for (unsigned i = 0; i < UDP_SLOTS; i++) {
+        if (u->slot_fd[i] >= 0)
+            close(u->slot_fd[i]);
+        u->slot_fd[i] = -1;
+    }
+}
+
+void udp_slot_accept(struct port_udp *u, struct udp_fd *listener)
+{
+    for (;;) {
+        int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0)
+            return;
+        struct udp_fd *f;
+        if (!peer_allowed(u, fd) || u->connection_count >= UDP_MAX_CONNECTIONS) {
+            udp_count(u, UDP_slot_refused, 1);
+            close(fd);
+        } else if (udp_fd_add(u, fd, UDP_FD_CONNECTION, false, &f) == 0) {
+            u->connection_count++;
+        }
+    }
+}
+
+/* A message to a run; false: it makes no sense. */
+static bool run_from_message(uint8_t *bytes, uint32_t n, struct udp_fd *from, struct udp_run *run)
+{
+    struct forward_header h;
+    if (n <= sizeof(h))
+        return false;
+    memcpy(&h, bytes, sizeof(h));
+    if (h.magic != FORWARD_MAGIC || h.segment == 0)
+        return false;
+    if (udp_addr_v4(&h.src) != udp_addr_v4(&h.dst))
+        return false;
+    *run = (struct udp_run){
+        .src = h.src,
+        .dst = h.dst,
+        .sport = h.sport,
+        .tos = h.tos,
+        .ttl = h.ttl,
+        .ifindex = h.ifindex,
+        .segment = h.segment,
+        .first_id = h.first_id,
+        .bytes = bytes + sizeof(h),
+        .n = n - (uint32_t)sizeof(h),
+        .from = from,
+    };
+    return true;
+}
+
+/* All of the run ours? A run that was passed on once is never passed on again. */
+static bool run_ours(const struct port_udp *u, const struct udp_run *run)
+{
+    for (uint32_t at = 0; at < run->n; at += run->segment) {
+        if (run->n - at < 8 || !u->slot_mine[udp_packet_slot(run->bytes + at)])
+            return false;
+    }
+    return true;
+}
+
+unsigned udp_slot_read(struct port_udp *u, struct udp_fd *connection)
+{
+    for (unsigned i = 0; i < UDP_RX_MESSAGES; i++) {
+        u->rx_iov[i] =
+            (struct iovec){u->rx_buffer + (size_t)i * UDP_RX_BUFFER_BYTES, UDP_RX_BUFFER_BYTES};
+        u->rx_message[i].msg_hdr = (struct msghdr){.msg_iov = &u->rx_iov[i], .msg_iovlen = 1};
+    }
+    int r = recvmmsg(connection->fd, u->rx_message, UDP_RX_MESSAGES, MSG_DONTWAIT, NULL);
+    int error = errno;
+    unsigned seen = 0;
+    bool closed = r == 0 || (r < 0 && error != EAGAIN && error != EINTR);
+    for (int i = 0; i < r; i++) {
+        uint32_t n = u->rx_message[i].msg_len;
+        struct udp_run run;
+        if (n == 0) {
+            closed = true;
+            break;
+        }
+        if ((u->rx_message[i].msg_hdr.msg_flags & MSG_TRUNC) != 0 ||
+            !run_from_message(u->rx_iov[i].iov_base, n, connection, &run) || !run_ours(u, &run)) {
+            udp_count(u, UDP_slot_drop_malformed, 1);
+            continue;
+        }
+        unsigned packets = udp_rx_run(u, &run);
+        udp_count(u, UDP_slot_received, packets);
+        seen += packets;
+    }
+    if (closed) {
+        u->connection_count--;
+        udp_fd_close(u, connection);
+    }
+    return seen;
+}
+
+/* A connection to the owner of a slot, cached; -errno when there is none. */
+static int slot_connect(struct port_udp *u, uint32_t slot)
+{
+    if (u->slot_fd[slot] >= 0)
+        return u->slot_fd[slot];
+    int fd = slot_socket();
+    if (fd < 0)
+        return fd;
+    struct sockaddr_un a;
+    socklen_t n = slot_address(slot, &a);
+    int buffer = UDP_SOCKET_BUFFER_BYTES;
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer)) != 0)
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
+    int err = 0;
+    if (connect(fd, (struct sockaddr *)&a, n) != 0)
+        err = -errno;
+    else if (!peer_allowed(u, fd))
+        err = -EPERM;
+    if (err != 0) {
+        close(fd);
+        return err;
+    }
+    u->slot_fd[slot] = fd;
+    return fd;
+}
+
+void udp_slot_forward(struct port_udp *u, uint32_t slot, const struct udp_run *run, uint8_t *bytes,
+                      uint32_t n, uint16_t first_id)
+{
+    unsigned packets = (n + run->segment - 1) / run->segment;
+    struct forward_header h = {
+        .magic = FORWARD_MAGIC,
+        .ifindex = run->ifindex,
+        .src = run->src,
+        .dst = run->dst,
+        .sport = run->sport,
+        .segment = run->segment,
+        .first_id = first_id,
+        .tos = run->tos,
+        .ttl = run->ttl,
+    };
+    struct iovec iov[2] = {
+        {&h,    sizeof(h)},
+        {bytes, n        }
+    };
+    struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2};
+    int err = 0;
+    /* The owner may have gone and another taken its slot: one more try on a fresh connection. */
+    for (int i = 0; i < 2; i++) {
+        int fd = slot_connect(u, slot);
+        if (fd < 0) {
+            err = -fd;
+            break;
+        }
+        if (sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
+            udp_count(u, UDP_slot_forwarded, packets);
+            return;
+        }
+        err = errno;
+        if (err == EAGAIN || err == ENOBUFS || err == ENOMEM)
+            break;
+        close(fd);
+        u->slot_fd[slot] = -1;
+    }
+    enum udp_counter c = UDP_slot_drop_unknown;
+    if (err == EPERM)
+        c = UDP_slot_drop_uid;
+    else if (err == EAGAIN || err == ENOBUFS || err == ENOMEM)
+        c = UDP_slot_drop_full;
+    udp_count(u, c, packets);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * port_udp.c: the UDP port as a whole: sockets on the RoCE port, the epoll set, life and death,
+ * counters.
+ */
+#define _GNU_SOURCE
+#include "port/port_udp_priv.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#ifndef IPV6_MULTICAST_ALL
+#define IPV6_MULTICAST_ALL 29
+#endif
+
+static struct port_udp *udp_of(struct port *p)
+{
+    return (struct port_udp *)((char *)p - offsetof(struct port_udp, port));
+}
+
+bool udp_uid_allowed(const struct port_udp *u, uid_t uid)
+{
+    if (uid == geteuid())
+        return true;
+    for (unsigned i = 0; i < u->config.allow_uids; i++) {
+        if (u->config.allow_uid[i] == uid)
+            return true;
+    }
+    return false;
+}
+
+int udp_fd_add(struct port_udp *u, int fd, enum udp_fd_kind kind, bool v6, struct udp_fd **out)
+{
+    struct udp_fd *f = calloc(1, sizeof(*f));
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = f};
+    if (f == NULL || epoll_ctl(u->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+        int err = f == NULL ? -ENOMEM : -errno;
+        free(f);
+        close(fd);
+        return err;
+    }
+    f->fd = fd;
+    f->kind = kind;
+    f->v6 = v6;
+    if (kind == UDP_FD_FLOW)
+        TAILQ_INSERT_HEAD(&u->flows, f, link);
+    else
+        TAILQ_INSERT_TAIL(&u->fds, f, link);
+    *out = f;
+    return 0;
+}
+
+void udp_fd_close(struct port_udp *u, struct udp_fd *f)
+{
+    if (f->kind == UDP_FD_FLOW)
+        TAILQ_REMOVE(&u->flows, f, link);
+    else
+        TAILQ_REMOVE(&u->fds, f, link);
+    close(f->fd);
+    f->fd = -1;
+    f->dead = true;
+    if (u->hot == f)
+        u->hot = NULL;
+    TAILQ_INSERT_TAIL(&u->graveyard, f, link);
+}
+
+static void wildcard_options(struct port_udp *u, int fd, bool v6)
+{
+    int on = 1, off = 0, buffer = UDP_SOCKET_BUFFER_BYTES;
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof(buffer)) != 0)
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
+    setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
+    if (v6) {
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+        setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, &off, sizeof(off));
+        setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
+        setsockopt(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, &on, sizeof(on));
+        if (u->config.observer != NULL)
+            setsockopt(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, &on, sizeof(on));
+    } else {
+        setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &off, sizeof(off));
+        setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on));
+        setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on));
+        if (u->config.observer != NULL)
+            setsockopt(fd, IPPROTO_IP, IP_RECVTTL, &on, sizeof(on));
+    }
+}
+
+int udp_socket_wildcard(struct port_udp *u, bool v6)
+{
+    int on = 1;
+    int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    wildcard_options(u, fd, v6);
+    struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_port = htons(u->udp_port)};
+    struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_port = htons(u->udp_port)};
+    /* `ret 0`: the first member of the group, the leader, gets every flow that has no socket. When
+     * it closes, the kernel moves the last member into its place. */
+    struct sock_filter leader[] = {
+        {BPF_RET | BPF_K, 0, 0, 0}
+    };
+    struct sock_fprog program = {1, leader};
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) != 0 ||
+        bind(fd, v6 ? (struct sockaddr *)&a6 : (struct sockaddr *)&a4,
+             v6 ? sizeof(a6) : sizeof(a4)) != 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program)) != 0) {
+        int err = -errno;
+        close(fd);
+        return err;
+    }
+    return fd;
+}
+
+static void udp_close(struct port *p)
+{
+    struct port_udp *u = udp_of(p);
+    struct udp_fd *f;
+    while ((f = TAILQ_FIRST(&u->flows)) != NULL)
+        udp_fd_close(u, f);
+    while ((f = TAILQ_FIRST(&u->fds)) != NULL)
+        udp_fd_close(u, f);
+    while ((f = TAILQ_FIRST(&u->graveyard)) != NULL) {
+        TAILQ_REMOVE(&u->graveyard, f, link);
+        free(f);
+    }
+    udp_slot_fini(u);
+    udp_rx_fini(u);
+    udp_tx_fini(u);
+    if (u->epoll_fd >= 0)
+        close(u->epoll_fd);
+    free(u);
+}
+
+static void udp_abandon(struct port *p)
+{
+    struct port_udp *u = udp_of(p);
+    struct udp_fd *f;
+    /* The epoll set first: it is shared with the parent and must keep what it watches. */
+    close(u->epoll_fd);
+    TAILQ_FOREACH(f, &u->flows, link)
+    close(f->fd);
+    TAILQ_FOREACH(f, &u->fds, link)
+    close(f->fd);
+    udp_slot_fini(u);
+    for (unsigned i = 0; i < UDP_TX_SOCKETS; i++) {
+        if (u->tx4[i].fd >= 0)
+            close(u->tx4[i].fd);
+        if (u->tx6[i].fd >= 0)
+            close(u->tx6[i].fd);
+    }
+}
+
+static void udp_sink(struct nic_sink *sink, const struct train *t)
+{
+    udp_tx_train((struct port_udp *)((char *)sink - offsetof(struct port_udp, port.sink)), t);
+}
+
+static void udp_train_flipped(struct port *p, const struct train *t, uint32_t bit)
+{
+    udp_tx_train_flipped(udp_of(p), t, bit);
+}
+
+static void udp_flush(struct port *p, uint64_t now_ns)
+{
+    udp_tx_flush(udp_of(p), now_ns);
+}
+
+static bool udp_writable(struct port *p)
+{
+    return atomic_load_explicit(&udp_of(p)->tx_retry_ns, memory_order_relaxed) == 0;
+}
+
+static unsigned udp_receive(struct port *p, uint64_t now_ns, struct port_receiver *r, unsigned max)
+{
+    return udp_rx_receive(udp_of(p), now_ns, r, max);
+}
+
+static int udp_fd(struct port *p)
+{
+    return udp_of(p)->epoll_fd;
+}
+
+static uint64_t udp_deadline(struct port *p)
+{
+    uint64_t t = atomic_load_explicit(&udp_of(p)->tx_retry_ns, memory_order_relaxed);
+    return t == 0 ? UINT64_MAX : t;
+}
+
+static const char *udp_counter(struct port *p, unsigned index, uint64_t *value)
+{
+    static const char *const name[UDP_COUNTER_COUNT] = {
+#define X(n) #n,
+        UDP_COUNTERS(X)
+#undef X
+    };
+    if (index >= UDP_COUNTER_COUNT)
+        return NULL;
+    *value = atomic_load_explicit(&udp_of(p)->counter[index], memory_order_relaxed);
+    return name[index];
+}
+
+static const struct port_ops udp_ops = {
+    .flush = udp_flush,
+    .writable = udp_writable,
+    .train_flipped = udp_train_flipped,
+    .receive = udp_receive,
+    .fd = udp_fd,
+    .deadline = udp_deadline,
+    .counter = udp_counter,
+    .abandon = udp_abandon,
+    .close = udp_close,
+};
+
+/* Sockets of both families; one may be missing from the kernel, not both. */
+static int open_wildcards(struct port_udp *u)
+{
+    int missing = 0;
+    for (int v6 = 0; v6 < 2; v6++) {
+        int fd = udp_socket_wildcard(u, v6 != 0);
+        if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL) {
+            missing++;
+            continue;
+        }
+        if (fd < 0)
+            return fd;
+        int size = 0;
+        socklen_t n = sizeof(size);
+        getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, &n);
+        u->rcvbuf_bytes = (uint32_t)size;
+        struct udp_fd *f;
+        int err = udp_fd_add(u, fd, UDP_FD_WILDCARD, v6 != 0, &f);
+        if (err != 0)
+            return err;
+        if (u->hot == NULL)
+            u->hot = f;
+    }
+    return missing == 2 ? -EAFNOSUPPORT : 0;
+}
+
+int port_udp_create(const struct port_udp_config *config, struct port **out)
+{
+    struct port_udp *u = calloc(1, sizeof(*u));
+    if (u == NULL)
+        return -ENOMEM;
+    u->port.ops = &udp_ops;
+    u->port.sink.train = udp_sink;
+    u->config = *config;
+    u->udp_port = config->udp_port != 0 ? config->udp_port : ROCE_UDP_PORT;
+    rng_init(&u->rng, config->seed);
+    TAILQ_INIT(&u->fds);
+    TAILQ_INIT(&u->flows);
+    TAILQ_INIT(&u->graveyard);
+    for (unsigned i = 0; i < UDP_SLOTS; i++)
+        u->slot_fd[i] = -1;
+    struct rlimit files;
+    u->flow_max = UDP_MAX_FLOWS;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 4 < u->flow_max)
+        u->flow_max = (unsigned)(files.rlim_cur / 4);
+    u->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    int err = u->epoll_fd < 0 ? -errno : 0;
+    err = udp_tx_init(u) != 0 ? -ENOMEM : err;
+    err = err == 0 ? udp_rx_init(u) : err;
+    /* The slot comes before the sockets: whoever gets our packets must be able to pass them on. */
+    err = err == 0 ? udp_slot_claim(u) : err;
+    err = err == 0 ? open_wildcards(u) : err;
+    if (err != 0) {
+        udp_close(&u->port);
+        return err;
+    }
+    *out = &u->port;
+    return 0;
+}
+
+uint32_t port_udp_slot(const struct port *p)
+{
+    return ((const struct port_udp *)((const char *)p - offsetof(struct port_udp, port)))->slot;
+}
+
+uint32_t port_udp_rcvbuf_bytes(const struct port *p)
+{
+    return ((const struct port_udp *)((const char *)p - offsetof(struct port_udp, port)))
+        ->rcvbuf_bytes;
+}

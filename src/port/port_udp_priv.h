@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * port_udp_priv.h: what the files of port_udp share. Fields under "sending side" are touched only
+ * by flush and sink calls, those under "receiving side" only by receive; counters have one writer
+ * each and any reader.
+ */
+#ifndef PORT_PORT_UDP_PRIV_H
+#define PORT_PORT_UDP_PRIV_H
+
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+
+#include "base/rng.h"
+#include "port/port_udp.h"
+#include "wire/icrc.h"
+#include "wire/roce.h"
+
+enum {
+    UDP_TX_SOCKETS = 64,   /* source ports a process and family */
+    UDP_TX_MESSAGES = 128, /* datagrams or runs waiting for flush */
+    UDP_TX_ARENA_BYTES = 512 << 10,
+    UDP_TX_CONTROL_BYTES = 128,
+    UDP_SPORT_FIRST = 0xC000,
+    UDP_RX_MESSAGES = 8, /* of one recvmmsg */
+    UDP_RX_CONTROL_BYTES = 256,
+    UDP_RX_HEAD_BYTES = 128, /* room for the header of a forwarded run */
+    UDP_RX_BUFFER_BYTES = UDP_RX_HEAD_BYTES + (64 << 10),
+    UDP_RX_BATCH = 64, /* packets handed over at once */
+    UDP_SLOT_BITS = 10,
+    UDP_SLOTS = 1 << UDP_SLOT_BITS,
+    UDP_SOURCES = 256, /* recently heard peers, direct-mapped */
+    UDP_MAX_FLOWS = 1024,
+    UDP_MAX_CONNECTIONS = UDP_SLOTS,
+    UDP_FLOW_AFTER_PACKETS = 16,
+    UDP_SOCKET_BUFFER_BYTES = 4 << 20, /* asked for; the kernel doubles it */
+};
+
+#define UDP_COUNTERS(X)                                                                            \
+    X(udp_tx_packets)         /* packets sent */                                                   \
+    X(udp_tx_bytes)           /* UDP payload bytes sent */                                         \
+    X(udp_tx_messages)        /* datagrams and runs given to the kernel */                         \
+    X(udp_tx_calls)           /* sendmmsg calls */                                                 \
+    X(udp_tx_gso_fallback)    /* runs the kernel refused to cut, sent packet by packet */          \
+    X(udp_tx_drop_size)       /* lost: larger than the interface's or path's MTU */                \
+    X(udp_tx_drop_full)       /* lost: no buffer space */                                          \
+    X(udp_tx_drop_error)      /* lost: no route, address gone, other errors */                     \
+    X(udp_rx_packets)         /* packets received for this process */                              \
+    X(udp_rx_bytes)           /* UDP payload bytes of them */                                      \
+    X(udp_rx_messages)        /* datagrams and runs taken from the kernel */                       \
+    X(udp_rx_calls)           /* receive calls that found something */                             \
+    X(udp_rx_drop_too_short)  /* malformed: ends inside its headers */                             \
+    X(udp_rx_drop_bad_opcode) /* malformed: no such opcode */                                      \
+    X(udp_rx_drop_bad_tver)   /* malformed: transport version */                                   \
+    X(udp_rx_drop_bad_length) /* malformed: payload, pad or length */                              \
+    X(udp_rx_drop_truncated)  /* longer than any packet, or without its addresses */               \
+    X(udp_rx_foreign_id)      /* ICRC right for another IPv4 id or DF than expected */             \
+    X(slot_forwarded)         /* packets passed on to the process that owns their QPN */           \
+    X(slot_received)          /* packets that another process passed on to us */                   \
+    X(slot_drop_unknown)      /* lost: nobody owns the slot */                                     \
+    X(slot_drop_full)         /* lost: the owner does not keep up */                               \
+    X(slot_drop_uid)          /* lost: the owner belongs to another user */                        \
+    X(slot_drop_malformed)    /* lost: forwarded runs that make no sense */                        \
+    X(slot_refused)           /* connections of other users */                                     \
+    X(slot_skipped)           /* slots found taken when ours was claimed */                        \
+    X(flow_opened)            /* sockets added for one peer's flow */                              \
+    X(flow_closed)            /* given up */                                                       \
+    X(flow_failed)            /* could not be made, or had another local address */
+
+enum udp_counter {
+#define X(name) UDP_##name,
+    UDP_COUNTERS(X)
+#undef X
+        UDP_COUNTER_COUNT
+};
+
+enum udp_fd_kind {
+    UDP_FD_WILDCARD,   /* 0.0.0.0:4791 or [::]:4791 */
+    UDP_FD_FLOW,       /* connected to one peer's source */
+    UDP_FD_LISTENER,   /* our slot */
+    UDP_FD_CONNECTION, /* from a process that forwards to us */
+};
+
+struct udp_source;
+
+/* A descriptor of the receiving side. */
+struct udp_fd {
+    int fd;
+    enum udp_fd_kind kind;
+    bool v6;
+    bool dead;                 /* closed; freed when no event may name it any more */
+    bool give_up;              /* FLOW: a foreign packet came; drain and close */
+    struct udp_source *source; /* FLOW: whose */
+    TAILQ_ENTRY(udp_fd) link;
+};
+TAILQ_HEAD(udp_fd_list, udp_fd);
+
+/* A peer's address and source port, as heard lately. */
+struct udp_source {
+    struct net_addr addr;
+    uint16_t sport;
+    uint16_t next_id; /* IPv4 id expected of its next datagram; 0 from our own kind */
+    bool clears_df;   /* its packets come without DF */
+    uint32_t streak;  /* forwarded packets of our own in a row */
+    uint64_t no_flow_until_ns;
+    uint64_t backoff_ns;
+    struct udp_fd *flow; /* or NULL */
+};
+
+/* Equal-sized packets of one datagram run, the last may be shorter. */
+struct udp_run {
+    struct net_addr src, dst;
+    uint16_t sport;
+    uint8_t tos;
+    uint8_t ttl;       /* 0: unknown */
+    uint32_t ifindex;  /* it came in by */
+    uint16_t segment;  /* bytes of each packet */
+    uint16_t first_id; /* index of its first packet in the run as it was sent */
+    uint8_t *bytes;
+    uint32_t n;
+    struct udp_fd *from;
+};
+
+struct udp_tx_socket {
+    int fd; /* -1: not yet made */
+    uint16_t sport;
+};
+
+struct udp_tx_message {
+    struct udp_tx_socket *socket;
+    uint8_t *bytes;
+    uint32_t n;
+    uint16_t segment;
+    uint16_t packets;
+    uint8_t tos, ttl;
+    struct icrc_pseudo ip;
+    struct iovec iov;
+    union {
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } to;
+    _Alignas(struct cmsghdr) uint8_t control[UDP_TX_CONTROL_BYTES];
+    uint32_t control_bytes;
+};
+
+struct port_udp {
+    struct port port;
+    struct port_udp_config config;
+    uint16_t udp_port;
+    uint32_t rcvbuf_bytes;
+    _Atomic uint64_t counter[UDP_COUNTER_COUNT];
+
+    /* Sending side. */
+    struct udp_tx_socket tx4[UDP_TX_SOCKETS], tx6[UDP_TX_SOCKETS];
+    uint8_t *tx_arena;
+    uint32_t tx_used;
+    unsigned tx_messages;
+    struct udp_tx_message *tx_message; /* UDP_TX_MESSAGES */
+    bool gso;                          /* the kernel knows UDP_SEGMENT */
+    unsigned gso_failures;             /* in a row */
+    uint64_t gso_off_until_ns;
+    uint64_t tx_now_ns;           /* of the last flush */
+    _Atomic uint64_t tx_retry_ns; /* 0, or when a full socket is tried again */
+
+    /* Receiving side. */
+    int epoll_fd;
+    struct rng rng;
+    struct udp_fd_list fds, graveyard;
+    struct udp_fd_list flows; /* most recently used first */
+    unsigned flow_count, flow_max, connection_count;
+    struct udp_fd *hot; /* where packets came from last */
+    unsigned empty_calls, busy_calls;
+    uint8_t *rx_buffer; /* UDP_RX_MESSAGES of UDP_RX_BUFFER_BYTES */
+    struct mmsghdr rx_message[UDP_RX_MESSAGES];
+    struct iovec rx_iov[UDP_RX_MESSAGES];
+    struct sockaddr_in6 rx_name[UDP_RX_MESSAGES];
+    _Alignas(struct cmsghdr) uint8_t rx_control[UDP_RX_MESSAGES][UDP_RX_CONTROL_BYTES];
+    struct rx_packet *rx_packet; /* UDP_RX_BATCH */
+    unsigned rx_packets;
+    struct port_receiver *receiver; /* of the running call */
+    uint64_t rx_now_ns;
+    struct udp_source source[UDP_SOURCES];
+
+    /* Slots. */
+    uint32_t slot;
+    bool slot_mine[UDP_SLOTS];
+    int slot_fd[UDP_SLOTS]; /* connections to their owners, -1: none */
+};
+
+static inline void udp_count(struct port_udp *u, enum udp_counter c, uint64_t n)
+{
+    /* One writer a counter, hence no locked instruction. */
+    uint64_t v = atomic_load_explicit(&u->counter[c], memory_order_relaxed);
+    atomic_store_explicit(&u->counter[c], v + n, memory_order_relaxed);
+}
+
+static inline bool udp_addr_v4(const struct net_addr *a)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    return __builtin_memcmp(a->b, mapped, 12) == 0;
+}
+
+static inline bool udp_addr_link_local(const struct net_addr *a)
+{
+    return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
+}
+
+/* Slot of a packet's destination QPN; packet has at least 8 bytes. */
+static inline uint32_t udp_packet_slot(const uint8_t *packet)
+{
+    return (uint32_t)packet[5] << 2 | packet[6] >> 6;
+}
+
+/* port_udp.c */
+bool udp_uid_allowed(const struct port_udp *u, uid_t uid);
+/* A receiving-side descriptor into the epoll set; -errno and fd closed when it fails. */
+int udp_fd_add(struct port_udp *u, int fd, enum udp_fd_kind kind, bool v6, struct udp_fd **out);
+void udp_fd_close(struct port_udp *u, struct udp_fd *f);
+/* A datagram socket on the RoCE port of the wildcard address, not yet in the epoll set; or
+ * -errno. */
+int udp_socket_wildcard(struct port_udp *u, bool v6);
+
+/* port_udp_tx.c */
+int udp_tx_init(struct port_udp *u);
+void udp_tx_fini(struct port_udp *u);
+void udp_tx_train(struct port_udp *u, const struct train *t);
+void udp_tx_train_flipped(struct port_udp *u, const struct train *t, uint32_t bit);
+void udp_tx_flush(struct port_udp *u, uint64_t now_ns);
+
+/* port_udp_rx.c */
+int udp_rx_init(struct port_udp *u);
+void udp_rx_fini(struct port_udp *u);
+unsigned udp_rx_receive(struct port_udp *u, uint64_t now_ns, struct port_receiver *r, unsigned max);
+/* All packets of a run: ours to the receiver, others' to their owners. Returns packets seen. */
+unsigned udp_rx_run(struct port_udp *u, struct udp_run *run);
+
+/* port_slot.c */
+int udp_slot_claim(struct port_udp *u);
+void udp_slot_fini(struct port_udp *u);
+void udp_slot_accept(struct port_udp *u, struct udp_fd *listener);
+/* Reads forwarded runs; returns packets seen. */
+unsigned udp_slot_read(struct port_udp *u, struct udp_fd *connection);
+/* Passes n bytes of a run, packets of one slot, on to its owner. */
+void udp_slot_forward(struct port_udp *u, uint32_t slot, const struct udp_run *run, uint8_t *bytes,
+                      uint32_t n, uint16_t first_id);
+
+/* port_flow.c */
+struct udp_source *udp_flow_source(struct port_udp *u, const struct net_addr *addr, uint16_t sport);
+/* Tells how a run went: packets of our own, packets of others. */
+void udp_flow_heard(struct port_udp *u, struct udp_source *s, const struct udp_run *run,
+                    unsigned own, unsigned foreign);
+void udp_flow_used(struct port_udp *u, struct udp_fd *flow);
+void udp_flow_give_up(struct port_udp *u, struct udp_fd *flow);
+
+#endif

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * port_udp_tx.c: trains become bytes in one contiguous area (payload copied and summed in one go)
+ * and leave by sendmmsg, a train of several packets as one UDP_SEGMENT send.
+ *
+ * The ICRC covers the IPv4 identification, so it must be known beforehand: an unconnected socket
+ * with IP_PMTUDISC_DO sends id 0 and DF, and the segments of one send get 0, 1, 2...
+ */
+#define _GNU_SOURCE
+#include "port/port_udp_priv.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "wire/net.h"
+
+#ifndef IPV6_AUTOFLOWLABEL
+#define IPV6_AUTOFLOWLABEL 70
+#endif
+
+enum {
+    DEFAULT_HOP_LIMIT = 64,
+    BIND_TRIES = 256,
+    GSO_FAILURES_OFF = 3, /* that many refused runs in a row: stop trying for a while */
+};
+static const uint64_t GSO_OFF_NS = 1000000000;
+static const uint64_t FULL_RETRY_NS = 100000;
+
+int udp_tx_init(struct port_udp *u)
+{
+    for (unsigned i = 0; i < UDP_TX_SOCKETS; i++)
+        u->tx4[i].fd = u->tx6[i].fd = -1;
+    u->tx_message = calloc(UDP_TX_MESSAGES, sizeof(*u->tx_message));
+    u->tx_arena = mmap(NULL, UDP_TX_ARENA_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (u->tx_arena == MAP_FAILED)
+        u->tx_arena = NULL;
+    if (u->tx_message == NULL || u->tx_arena == NULL)
+        return -ENOMEM;
+    /* Does the kernel know UDP_SEGMENT at all? Limits of a single path show when it is used. */
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int segment = 1024;
+    u->gso = !u->config.no_gso && fd >= 0 &&
+             setsockopt(fd, SOL_UDP, UDP_SEGMENT, &segment, sizeof(segment)) == 0;
+    if (fd >= 0)
+        close(fd);
+    return 0;
+}
+
+void udp_tx_fini(struct port_udp *u)
+{
+    for (unsigned i = 0; i < UDP_TX_SOCKETS; i++) {
+        if (u->tx4[i].fd >= 0)
+            close(u->tx4[i].fd);
+        if (u->tx6[i].fd >= 0)
+            close(u->tx6[i].fd);
+        u->tx4[i].fd = u->tx6[i].fd = -1;
+    }
+    if (u->tx_arena != NULL)
+        munmap(u->tx_arena, UDP_TX_ARENA_BYTES);
+    free(u->tx_message);
+    u->tx_arena = NULL;
+    u->tx_message = NULL;
+}
+
+static void tx_socket_options(int fd, bool v6)
+{
+    int on = 1, off = 0, buffer = UDP_SOCKET_BUFFER_BYTES, least = 1;
+    /* Nothing is ever read here: whatever is sent to it is dropped by a filter. */
+    struct sock_filter drop[] = {
+        {BPF_RET | BPF_K, 0, 0, 0}
+    };
+    struct sock_fprog program = {1, drop};
+    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least));
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer)) != 0)
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
+    int limit = DEFAULT_HOP_LIMIT;
+    if (v6) {
+        int discover = IPV6_PMTUDISC_DO;
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+        setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &discover, sizeof(discover));
+        setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, &limit, sizeof(limit));
+        setsockopt(fd, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, &off, sizeof(off));
+    } else {
+        int discover = IP_PMTUDISC_DO;
+        setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof(discover));
+        setsockopt(fd, IPPROTO_IP, IP_TTL, &limit, sizeof(limit));
+    }
+}
+
+static bool tx_socket_bind(int fd, bool v6, uint16_t sport)
+{
+    struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_port = htons(sport)};
+    struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_port = htons(sport)};
+    return bind(fd, v6 ? (struct sockaddr *)&a6 : (struct sockaddr *)&a4,
+                v6 ? sizeof(a6) : sizeof(a4)) == 0;
+}
+
+/* The socket for a wanted source port: the port itself when it is the first of its class and free,
+ * else the one that the class already has. NULL: none can be made. */
+static struct udp_tx_socket *tx_socket(struct port_udp *u, bool v6, uint16_t wanted)
+{
+    struct udp_tx_socket *s = &(v6 ? u->tx6 : u->tx4)[wanted % UDP_TX_SOCKETS];
+    if (s->fd >= 0)
+        return s;
+    int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return NULL;
+    tx_socket_options(fd, v6);
+    uint32_t offset = wanted;
+    for (unsigned i = 0; i < BIND_TRIES; i++) {
+        uint16_t sport = (uint16_t)(UDP_SPORT_FIRST | (offset & 0x3fff));
+        if (tx_socket_bind(fd, v6, sport)) {
+            s->fd = fd;
+            s->sport = sport;
+            return s;
+        }
+        offset += 97; /* somewhere else: neighbours are likely to be taken as well */
+    }
+    close(fd);
+    return NULL;
+}
+
+static void control_add(struct udp_tx_message *m, int level, int type, const void *data, size_t n)
+{
+    assert(m->control_bytes + CMSG_SPACE(n) <= sizeof(m->control));
+    struct cmsghdr *c = (struct cmsghdr *)(m->control + m->control_bytes);
+    memset(c, 0, CMSG_SPACE(n));
+    c->cmsg_level = level;
+    c->cmsg_type = type;
+    c->cmsg_len = CMSG_LEN(n);
+    memcpy(CMSG_DATA(c), data, n);
+    m->control_bytes += (uint32_t)CMSG_SPACE(n);
+}
+
+/* Addresses and ancillary data from a path. */
+static void message_address(struct port_udp *u, struct udp_tx_message *m, const struct nic_path *p)
+{
+    bool v6 = !udp_addr_v4(&p->local);
+    int tos = p->traffic_class;
+    int ttl = p->hop_limit != 0 ? p->hop_limit : DEFAULT_HOP_LIMIT;
+    m->tos = p->traffic_class;
+    m->ttl = (uint8_t)ttl;
+    m->control_bytes = 0;
+    memset(&m->to, 0, sizeof(m->to));
+    m->ip = (struct icrc_pseudo){.v6 = v6, .udp_dport = u->udp_port, .dont_fragment = !v6};
+    if (v6) {
+        memcpy(m->ip.src, p->local.b, 16);
+        memcpy(m->ip.dst, p->remote.b, 16);
+        m->to.v6.sin6_family = AF_INET6;
+        m->to.v6.sin6_port = htons(u->udp_port);
+        m->to.v6.sin6_scope_id = udp_addr_link_local(&p->remote) ? p->scope_id : 0;
+        memcpy(&m->to.v6.sin6_addr, p->remote.b, 16);
+        struct in6_pktinfo info = {.ipi6_ifindex = p->scope_id};
+        memcpy(&info.ipi6_addr, p->local.b, 16);
+        control_add(m, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
+        if (tos != 0)
+            control_add(m, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof(tos));
+        if (ttl != DEFAULT_HOP_LIMIT)
+            control_add(m, IPPROTO_IPV6, IPV6_HOPLIMIT, &ttl, sizeof(ttl));
+    } else {
+        memcpy(m->ip.src, p->local.b + 12, 4);
+        memcpy(m->ip.dst, p->remote.b + 12, 4);
+        m->to.v4.sin_family = AF_INET;
+        m->to.v4.sin_port = htons(u->udp_port);
+        memcpy(&m->to.v4.sin_addr, p->remote.b + 12, 4);
+        struct in_pktinfo info = {.ipi_ifindex = 0};
+        memcpy(&info.ipi_spec_dst, p->local.b + 12, 4);
+        control_add(m, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
+        if (tos != 0)
+            control_add(m, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+        if (ttl != DEFAULT_HOP_LIMIT)
+            control_add(m, IPPROTO_IP, IP_TTL, &ttl, sizeof(ttl));
+    }
+}
+
+/* Bytes of one packet to out; returns how many. */
+static uint32_t stage_packet(const struct train *t, const struct train_packet *k,
+                             struct icrc_pseudo *ip, uint8_t *out)
+{
+    size_t head = roce_build_headers(&k->h, out);
+    uint8_t pad = roce_pad(k->payload_bytes);
+    uint32_t total = (uint32_t)head + k->payload_bytes + pad + ICRC_BYTES;
+    ip->udp_bytes = (uint16_t)(UDP_HEADER_BYTES + total);
+    uint32_t crc = icrc_begin(ip, out);
+    crc = icrc_update(crc, out + BTH_BYTES, head - BTH_BYTES);
+    uint8_t *p = out + head;
+    for (unsigned i = 0; i < k->spans; i++) {
+        const struct span *s = &t->span[k->first_span + i];
+        crc = icrc_copy(crc, p, s->addr, s->bytes);
+        p += s->bytes;
+    }
+    assert(p == out + head + k->payload_bytes);
+    if (pad != 0) {
+        memset(p, 0, pad);
+        crc = icrc_update(crc, p, pad);
+        p += pad;
+    }
+    put_le32(p, icrc_end(crc));
+    return total;
+}
+
+/* The next free message, addressed; NULL: no socket, the packets are lost. */
+static struct udp_tx_message *message_begin(struct port_udp *u, const struct nic_path *path)
+{
+    bool v6 = !udp_addr_v4(&path->local);
+    struct udp_tx_socket *s = tx_socket(u, v6, path->udp_sport);
+    if (s == NULL || v6 != !udp_addr_v4(&path->remote))
+        return NULL;
+    struct udp_tx_message *m = &u->tx_message[u->tx_messages];
+    m->socket = s;
+    m->bytes = u->tx_arena + u->tx_used;
+    m->n = 0;
+    m->packets = 0;
+    m->segment = 0;
+    message_address(u, m, path);
+    m->ip.udp_sport = s->sport;
+    return m;
+}
+
+static void message_packet(struct udp_tx_message *m, const struct train *t,
+                           const struct train_packet *k)
+{
+    m->ip.ip_id = m->ip.v6 ? 0 : m->packets;
+    uint32_t n = stage_packet(t, k, &m->ip, m->bytes + m->n);
+    if (m->packets == 0)
+        m->segment = (uint16_t)n;
+    m->n += n;
+    m->packets++;
+}
+
+static void message_end(struct port_udp *u, struct udp_tx_message *m)
+{
+    if (m->packets > 1)
+        control_add(m, SOL_UDP, UDP_SEGMENT, &m->segment, sizeof(m->segment));
+    m->iov = (struct iovec){m->bytes, m->n};
+    u->tx_used += (m->n + 63) & ~63u;
+    u->tx_messages++;
+}
+
+static bool gso_usable(const struct port_udp *u)
+{
+    return u->gso && u->tx_now_ns >= u->gso_off_until_ns;
+}
+
+/* Room for a train, after sending what waits when there is none. */
+static bool tx_room(struct port_udp *u, const struct train *t)
+{
+    unsigned messages = gso_usable(u) ? 1 : t->packets;
+    uint32_t bytes = t->total_bytes + 64u * t->packets;
+    for (int i = 0; i < 2; i++) {
+        if (u->tx_messages + messages <= UDP_TX_MESSAGES &&
+            u->tx_used + bytes <= UDP_TX_ARENA_BYTES)
+            return true;
+        udp_tx_flush(u, u->tx_now_ns);
+    }
+    return false;
+}
+
+void udp_tx_train(struct port_udp *u, const struct train *t)
+{
+    if (!tx_room(u, t)) {
+        udp_count(u, UDP_udp_tx_drop_full, t->packets);
+        return;
+    }
+    unsigned per_message = gso_usable(u) ? t->packets : 1;
+    for (unsigned i = 0; i < t->packets; i += per_message) {
+        struct udp_tx_message *m = message_begin(u, t->path);
+        if (m == NULL) {
+            udp_count(u, UDP_udp_tx_drop_error, t->packets - i);
+            return;
+        }
+        for (unsigned k = 0; k < per_message; k++)
+            message_packet(m, t, &t->packet[i + k]);
+        message_end(u, m);
+    }
+}
+
+void udp_tx_train_flipped(struct port_udp *u, const struct train *t, uint32_t bit)
+{
+    assert(t->packets == 1);
+    unsigned before = u->tx_messages;
+    udp_tx_train(u, t);
+    if (u->tx_messages == 0 || u->tx_messages == before)
+        return;
+    struct udp_tx_message *m = &u->tx_message[u->tx_messages - 1];
+    bit %= m->n * 8;
+    m->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+}
+
+static void observe_sent(struct port_udp *u, const struct udp_tx_message *m)
+{
+    struct net_headers h = {
+        .v6 = m->ip.v6,
+        .tos = m->tos,
+        .ttl = m->ttl,
+        .dont_fragment = m->ip.dont_fragment,
+        .udp_sport = m->ip.udp_sport,
+        .udp_dport = m->ip.udp_dport,
+        .udp_checksum_set = true,
+    };
+    memcpy(h.src, m->ip.src, sizeof(h.src));
+    memcpy(h.dst, m->ip.dst, sizeof(h.dst));
+    struct port_observer *o = u->config.observer;
+    for (uint32_t at = 0; at < m->n; at += m->segment) {
+        uint32_t n = m->n - at < m->segment ? m->n - at : m->segment;
+        o->packet(o, u->tx_now_ns, &h, m->bytes + at, n, true);
+        h.ip_id++;
+    }
+}
+
+static void message_sent(struct port_udp *u, const struct udp_tx_message *m)
+{
+    udp_count(u, UDP_udp_tx_packets, m->packets);
+    udp_count(u, UDP_udp_tx_bytes, m->n);
+    udp_count(u, UDP_udp_tx_messages, 1);
+    if (u->config.observer != NULL)
+        observe_sent(u, m);
+}
+
+static void header_of(struct udp_tx_message *m, struct msghdr *h)
+{
+    *h = (struct msghdr){
+        .msg_name = &m->to,
+        .msg_namelen = m->ip.v6 ? sizeof(m->to.v6) : sizeof(m->to.v4),
+        .msg_iov = &m->iov,
+        .msg_iovlen = 1,
+        .msg_control = m->control,
+        .msg_controllen = m->control_bytes,
+    };
+}
+
+static void count_error(struct port_udp *u, int error, unsigned packets)
+{
+    enum udp_counter c = UDP_udp_tx_drop_error;
+    if (error == EMSGSIZE)
+        c = UDP_udp_tx_drop_size;
+    else if (error == ENOBUFS || error == ENOMEM || error == EAGAIN)
+        c = UDP_udp_tx_drop_full;
+    udp_count(u, c, packets);
+}
+
+/* A run that the kernel refused to cut: each packet on its own, with the ICRC for id 0. */
+static void send_singly(struct port_udp *u, struct udp_tx_message *run)
+{
+    udp_count(u, UDP_udp_tx_gso_fallback, 1);
+    struct udp_tx_message m = *run;
+    m.control_bytes -= (uint32_t)CMSG_SPACE(sizeof(m.segment)); /* UDP_SEGMENT was added last */
+    m.packets = 1;
+    m.ip.ip_id = 0;
+    for (uint32_t at = 0; at < run->n; at += run->segment) {
+        m.bytes = run->bytes + at;
+        m.n = run->n - at < run->segment ? run->n - at : run->segment;
+        m.ip.udp_bytes = (uint16_t)(UDP_HEADER_BYTES + m.n);
+        m.segment = (uint16_t)m.n;
+        uint32_t crc = icrc_begin(&m.ip, m.bytes);
+        crc = icrc_update(crc, m.bytes + BTH_BYTES, m.n - BTH_BYTES - ICRC_BYTES);
+        put_le32(m.bytes + m.n - ICRC_BYTES, icrc_end(crc));
+        m.iov = (struct iovec){m.bytes, m.n};
+        struct msghdr h;
+        header_of(&m, &h);
+        if (sendmsg(m.socket->fd, &h, MSG_NOSIGNAL) >= 0)
+            message_sent(u, &m);
+        else
+            count_error(u, errno, 1);
+    }
+}
+
+/* Message m failed with error; true: it is dealt with, false: keep it for later. */
+static bool message_failed(struct port_udp *u, struct udp_tx_message *m, int error)
+{
+    if (error == EAGAIN)
+        return false;
+    bool cut = m->packets > 1 &&
+               (error == EINVAL || error == EIO || error == EMSGSIZE || error == EOPNOTSUPP);
+    if (!cut) {
+        count_error(u, error, m->packets);
+        return true;
+    }
+    if (++u->gso_failures >= GSO_FAILURES_OFF) {
+        u->gso_failures = 0;
+        u->gso_off_until_ns = u->tx_now_ns + GSO_OFF_NS;
+    }
+    send_singly(u, m);
+    return true;
+}
+
+/* Sends messages list[0..n) of one socket in order; returns how many are dealt with. */
+static unsigned send_list(struct port_udp *u, struct udp_tx_message **list, unsigned n)
+{
+    struct mmsghdr vector[UDP_TX_MESSAGES];
+    for (unsigned i = 0; i < n; i++)
+        header_of(list[i], &vector[i].msg_hdr);
+    unsigned done = 0;
+    while (done < n) {
+        int r = sendmmsg(list[0]->socket->fd, vector + done, n - done, MSG_NOSIGNAL);
+        int error = errno;
+        udp_count(u, UDP_udp_tx_calls, 1);
+        if (r < 0 && error == EINTR)
+            continue;
+        for (int i = 0; i < r; i++) {
+            if (list[done]->packets > 1)
+                u->gso_failures = 0;
+            message_sent(u, list[done++]);
+        }
+        if (r <= 0) {
+            if (!message_failed(u, list[done], r == 0 ? EAGAIN : error))
+                break;
+            done++;
+        }
+    }
+    return done;
+}
+
+void udp_tx_flush(struct port_udp *u, uint64_t now_ns)
+{
+    u->tx_now_ns = now_ns;
+    if (u->tx_messages == 0)
+        return;
+    bool dealt[UDP_TX_MESSAGES] = {false};
+    struct udp_tx_message *list[UDP_TX_MESSAGES];
+    unsigned left = 0;
+    for (unsigned i = 0; i < u->tx_messages; i++) {
+        if (dealt[i])
+            continue;
+        unsigned n = 0;
+        for (unsigned k = i; k < u->tx_messages; k++) {
+            if (!dealt[k] && u->tx_message[k].socket == u->tx_message[i].socket) {
+                list[n++] = &u->tx_message[k];
+                dealt[k] = true;
+            }
+        }
+        unsigned done = send_list(u, list, n);
+        for (unsigned k = done; k < n; k++)
+            dealt[list[k] - u->tx_message] = false;
+        if (done < n)
+            break;
+    }
+    for (unsigned i = 0; i < u->tx_messages; i++) {
+        if (!dealt[i] && left++ != i) {
+            u->tx_message[left - 1] = u->tx_message[i];
+            struct udp_tx_message *m = &u->tx_message[left - 1];
+            m->iov = (struct iovec){m->bytes, m->n};
+        }
+    }
+    u->tx_messages = left;
+    if (left == 0)
+        u->tx_used = 0;
+    atomic_store_explicit(&u->tx_retry_ns, left == 0 ? 0 : now_ns + FULL_RETRY_NS,
+                          memory_order_relaxed);
+    if (u->config.observer != NULL)
+        u->config.observer->done(u->config.observer, true);
+}
