@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_mem.c: keys, rights and ranges; order of the bytes that mem_scatter writes.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "nic/mem.h"
+#include "objects.h"
+
+enum { GUARD = 64, AREA = 4096 };
+
+struct fixture {
+    struct nic *nic;
+    struct pd *pd, *other;
+    uint8_t area[AREA];
+};
+
+static int setup(void **state)
+{
+    static struct fixture f;
+    struct nic_config config = {.seed = 3};
+
+    memset(&f, 0, sizeof(f));
+    assert_int_equal(nic_create(&config, &f.nic), 0);
+    assert_int_equal(mem_pd_create(f.nic, &f.pd), 0);
+    assert_int_equal(mem_pd_create(f.nic, &f.other), 0);
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(mem_pd_destroy(f->pd), 0);
+    assert_int_equal(mem_pd_destroy(f->other), 0);
+    nic_destroy(f->nic);
+    return 0;
+}
+
+static struct mr *reg(struct fixture *f, uint64_t length, unsigned access)
+{
+    struct mr *mr;
+
+    assert_int_equal(mem_reg(f->pd, f->area, length, (uintptr_t)f->area, access, &mr), 0);
+    return mr;
+}
+
+static void drop(struct mr *mr)
+{
+    mem_mr_revoke(mr);
+    mem_mr_free(mr);
+}
+
+static enum mem_verdict check(struct fixture *f, const struct mr *mr, uint64_t offset, uint64_t n,
+                              unsigned need)
+{
+    uint8_t *addr = NULL;
+    enum mem_verdict v =
+        mem_check(f->nic, f->pd, mr->key, mr->iova_start + offset, n, need, false, &addr);
+
+    if (v == MEM_OK)
+        assert_ptr_equal(addr, mr->base + offset);
+    else
+        assert_null(addr);
+    return v;
+}
+
+/* Remote write and atomic write here: they need local write, whatever else is set. */
+static void case_16(void **state)
+{
+    struct fixture *f = *state;
+
+    for (unsigned access = 0; access < 16; access++) {
+        bool bad = (access & (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)) &&
+                   !(access & ACCESS_LOCAL_WRITE);
+        struct mr *mr = NULL;
+
+        assert_int_equal(mem_reg(f->pd, f->area, AREA, 0, access, &mr), bad ? -EINVAL : 0);
+        if (bad)
+            assert_null(mr);
+        else
+            drop(mr);
+    }
+}
+
+/* Optional bits (20..29) are masked off; any other unknown bit is refused. */
+static void case_17(void **state)
+{
+    struct fixture *f = *state;
+
+    for (unsigned bit = 0; bit < 32; bit++) {
+        unsigned access = ACCESS_LOCAL_WRITE | 1u << bit;
+        bool good = bit < 8 || (bit >= 20 && bit < 30);
+        struct mr *mr;
+
+        assert_int_equal(mem_reg(f->pd, f->area, AREA, 0, access, &mr), good ? 0 : -EINVAL);
+        if (good) {
+            assert_int_equal(mr->access & ~(unsigned)ACCESS_KNOWN, 0);
+            drop(mr);
+        }
+    }
+}
+
+static void case_14_pd_busy_under_mr(void **state)
+{
+    struct fixture *f = *state;
+    struct mr *mr = reg(f, AREA, 0);
+
+    assert_int_equal(mem_pd_destroy(f->pd), -EBUSY);
+    drop(mr);
+}
+
+static void mem_reg__ranges(void **state)
+{
+    static const struct {
+        uintptr_t base;
+        uint64_t length, iova;
+        int err;
+    } rows[] = {
+        {0x1000,           0,                  0,               0      },
+        {0x1000,           0,                  UINT64_MAX,      0      },
+        {0x1000,           UINT64_MAX - 0xfff, 0,               0      },
+        {0x1000,           16,                 UINT64_MAX - 15, 0      },
+        {0x1000,           UINT64_MAX,         0,               -EINVAL},
+        {0x1000,           UINT64_MAX - 0xffe, 0,               -EINVAL},
+        {UINTPTR_MAX - 14, 16,                 0,               -EINVAL},
+        {0x1000,           17,                 UINT64_MAX - 15, -EINVAL},
+        {0x1000,           2,                  UINT64_MAX,      -EINVAL},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct mr *mr;
+
+        assert_int_equal(mem_reg(f->pd, (void *)rows[i].base, rows[i].length, rows[i].iova, 0, &mr),
+                         rows[i].err);
+        if (rows[i].err == 0)
+            drop(mr);
+    }
+}
+
+static void mem_check__range(void **state)
+{
+    static const struct {
+        uint64_t offset, n;
+        enum mem_verdict v;
+    } rows[] = {
+        {0,            1,               MEM_OK       },
+        {0,            100,             MEM_OK       },
+        {99,           1,               MEM_OK       },
+        {50,           50,              MEM_OK       },
+        {0,            101,             MEM_BAD_RANGE},
+        {99,           2,               MEM_BAD_RANGE},
+        {100,          1,               MEM_BAD_RANGE},
+        {(uint64_t)-1, 1,               MEM_BAD_RANGE},
+        {(uint64_t)-1, 2,               MEM_BAD_RANGE},
+        {(uint64_t)-1, UINT64_MAX,      MEM_BAD_RANGE},
+        {1,            UINT64_MAX,      MEM_BAD_RANGE},
+        {50,           UINT64_MAX - 49, MEM_BAD_RANGE},
+        {0,            UINT64_MAX,      MEM_BAD_RANGE},
+        {1ull << 63,   1ull << 63,      MEM_BAD_RANGE},
+    };
+    static const uint64_t starts[] = {0, 1, 4096, UINT64_MAX - 99, 1ull << 63};
+    struct fixture *f = *state;
+
+    for (size_t s = 0; s < sizeof(starts) / sizeof(starts[0]); s++) {
+        struct mr *mr;
+
+        assert_int_equal(mem_reg(f->pd, f->area, 100, starts[s], 0, &mr), 0);
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+            assert_int_equal(check(f, mr, rows[i].offset, rows[i].n, 0), rows[i].v);
+        drop(mr);
+    }
+}
+
+static void mem_check__zero_length_region_matches_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct mr *mr = reg(f, 0, ACCESS_LOCAL_WRITE);
+
+    assert_int_equal(check(f, mr, 0, 1, 0), MEM_BAD_RANGE);
+    assert_int_equal(check(f, mr, (uint64_t)-1, 1, 0), MEM_BAD_RANGE);
+    assert_int_equal(check(f, mr, 0, UINT64_MAX, 0), MEM_BAD_RANGE);
+    drop(mr);
+}
+
+static void mem_check__rights(void **state)
+{
+    static const unsigned rights[] = {ACCESS_LOCAL_WRITE, ACCESS_REMOTE_WRITE, ACCESS_REMOTE_READ,
+                                      ACCESS_REMOTE_ATOMIC};
+    struct fixture *f = *state;
+
+    for (unsigned access = 0; access < 16; access++) {
+        struct mr *mr;
+
+        if (mem_reg(f->pd, f->area, AREA, 0, access, &mr) != 0)
+            continue;
+        assert_int_equal(check(f, mr, 0, 8, 0), MEM_OK); /* local read is implied */
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(check(f, mr, 0, 8, rights[i]),
+                             access & rights[i] ? MEM_OK : MEM_BAD_ACCESS);
+        drop(mr);
+    }
+}
+
+static void case_15_other_pd(void **state)
+{
+    struct fixture *f = *state;
+    struct mr *mr = reg(f, AREA, ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE);
+    uint8_t *addr;
+
+    for (int remote = 0; remote < 2; remote++)
+        assert_int_equal(mem_check(f->nic, f->other, mr->key, mr->iova_start, 8, 0, remote, &addr),
+                         MEM_BAD_PD);
+    assert_int_equal(mem_invalidate(f->nic, f->other, mr->key), MEM_BAD_PD);
+    assert_int_equal(check(f, mr, 0, 8, ACCESS_REMOTE_WRITE), MEM_OK);
+    drop(mr);
+}
+
+static void mem_check__wrong_keys(void **state)
+{
+    struct fixture *f = *state;
+    struct mr *mr = reg(f, AREA, 0);
+    uint8_t *addr;
+
+    for (unsigned bit = 0; bit < 32; bit++)
+        assert_int_equal(
+            mem_check(f->nic, f->pd, mr->key ^ 1u << bit, mr->iova_start, 8, 0, false, &addr),
+            MEM_BAD_KEY);
+    assert_int_equal(mem_check(f->nic, f->pd, 0, mr->iova_start, 8, 0, false, &addr), MEM_BAD_KEY);
+    assert_int_equal(mem_check(f->nic, f->pd, UINT32_MAX, mr->iova_start, 8, 0, false, &addr),
+                     MEM_BAD_KEY);
+    drop(mr);
+}
+
+static void mem_check__zero_based(void **state)
+{
+    struct fixture *f = *state;
+    struct mr *mr;
+    uint8_t *addr;
+
+    assert_int_equal(mem_reg(f->pd, f->area, 100, 0x1234, ACCESS_ZERO_BASED, &mr), 0);
+    assert_int_equal(mem_check(f->nic, f->pd, mr->key, 10, 90, 0, true, &addr), MEM_OK);
+    assert_ptr_equal(addr, f->area + 10);
+    assert_int_equal(mem_check(f->nic, f->pd, mr->key, 0x1234, 1, 0, true, &addr), MEM_BAD_RANGE);
+    drop(mr);
+}
+
+/* The key ends at the revoke, and the next registration, of the same index even, has another. */
+static void case_28_keys_change(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t before = 0;
+    uint8_t *addr;
+
+    for (int i = 0; i < 5000; i++) {
+        struct mr *mr = reg(f, AREA, 0);
+        uint32_t key = mr->key;
+
+        assert_int_not_equal(key, before);
+        assert_int_not_equal(key, 0);
+        if (i > 0) /* last freed, first used: this is the same index */
+            assert_int_equal(key >> 16, before >> 16);
+        mem_mr_revoke(mr);
+        assert_int_equal(mem_check(f->nic, f->pd, key, mr->iova_start, 8, 0, false, &addr),
+                         MEM_BAD_KEY);
+        mem_mr_free(mr);
+        assert_int_equal(mem_check(f->nic, f->pd, key, (uintptr_t)f->area, 8, 0, false, &addr),
+                         MEM_BAD_KEY);
+        before = key;
+    }
+}
+
+static void mem_reg__all_indexes(void **state)
+{
+    struct fixture *f = *state;
+    struct mr **mr = calloc(MAX_MR, sizeof(*mr));
+    struct mr *more;
+
+    assert_non_null(mr);
+    for (int i = 0; i < MAX_MR; i++)
+        mr[i] = reg(f, AREA, 0);
+    assert_int_equal(mem_reg(f->pd, f->area, AREA, 0, 0, &more), -ENOMEM);
+    assert_int_equal(atomic_load(&f->pd->children), MAX_MR);
+    for (int i = 0; i < MAX_MR; i++)
+        assert_int_equal(check(f, mr[i], 0, 1, 0), MEM_OK);
+    drop(mr[77]);
+    mr[77] = reg(f, AREA, 0);
+    for (int i = 0; i < MAX_MR; i++)
+        drop(mr[i]);
+    free(mr);
+}
+
+static void mem_invalidate__rkey_only(void **state)
+{
+    struct fixture *f = *state;
+    struct mr *mr = reg(f, AREA, ACCESS_REMOTE_READ);
+    uint8_t *addr;
+
+    assert_int_equal(mem_invalidate(f->nic, f->pd, mr->key ^ 1), MEM_BAD_KEY);
+    assert_int_equal(mem_check(f->nic, f->pd, mr->key, mr->iova_start, 8, 0, true, &addr), MEM_OK);
+    assert_int_equal(mem_invalidate(f->nic, f->pd, mr->key), MEM_OK);
+    assert_int_equal(mem_check(f->nic, f->pd, mr->key, mr->iova_start, 8, 0, true, &addr),
+                     MEM_BAD_KEY);
+    assert_int_equal(check(f, mr, 0, 8, 0), MEM_OK);
+    assert_int_equal(mem_invalidate(f->nic, f->pd, mr->key), MEM_BAD_KEY); /* already */
+    drop(mr);
+}
+
+/* Every length and alignment, up to some lines: all bytes arrive and not one beside them. */
+static void mem_scatter__exact_bytes(void **state)
+{
+    static uint8_t src[512], dst[512 + 2 * GUARD];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(src); i++)
+        src[i] = (uint8_t)(i * 7 + 1);
+    for (size_t n = 0; n <= 200; n++) {
+        for (size_t at = 0; at < 80; at++) {
+            size_t from = (at * 13) % 17;
+
+            memset(dst, 0xa5, sizeof(dst));
+            mem_scatter(dst + GUARD + at, src + from, n);
+            for (size_t i = 0; i < GUARD + at; i++)
+                assert_int_equal(dst[i], 0xa5);
+            assert_memory_equal(dst + GUARD + at, src + from, n);
+            for (size_t i = GUARD + at + n; i < sizeof(dst); i++)
+                assert_int_equal(dst[i], 0xa5);
+        }
+    }
+}
+
+/* One reader that polls the last byte and then looks at all others. */
+struct watch {
+    uint8_t *dst;
+    size_t n;
+    _Atomic uint32_t round; /* written by the writer before it scatters the value round & 0xff */
+    _Atomic uint32_t seen;  /* last round that the reader has finished */
+    _Atomic uint32_t torn;
+};
+
+enum { WATCH_ROUNDS = 250, WATCH_STOP = UINT32_MAX };
+
+static void *watcher(void *arg)
+{
+    struct watch *w = arg;
+    uint32_t round;
+
+    for (uint32_t next = 1;; next++) {
+        while ((round = atomic_load(&w->round)) != next && round != WATCH_STOP)
+            sched_yield();
+        if (round == WATCH_STOP)
+            return NULL;
+        while (__atomic_load_n(&w->dst[w->n - 1], __ATOMIC_ACQUIRE) != (uint8_t)round)
+            ;
+        for (size_t i = 0; i < w->n; i++) {
+            if (__atomic_load_n(&w->dst[i], __ATOMIC_RELAXED) != (uint8_t)round)
+                atomic_fetch_add(&w->torn, 1);
+        }
+        atomic_store(&w->seen, round);
+    }
+}
+
+static void mem_scatter__last_byte_last(void **state)
+{
+    static const struct {
+        size_t n, at;
+    } rows[] = {
+        {1,    0 },
+        {2,    0 },
+        {2,    1 },
+        {3,    0 },
+        {8,    0 },
+        {8,    3 },
+        {9,    0 },
+        {63,   1 },
+        {64,   0 },
+        {65,   0 },
+        {65,   63},
+        {127,  9 },
+        {128,  0 },
+        {1000, 5 },
+        {4096, 0 },
+        {4096, 1 },
+        {4095, 33},
+        {2048, 60},
+        {4000, 24}
+    };
+    static uint8_t src[4096], dst[4096 + 128] __attribute__((aligned(64)));
+
+    (void)state;
+    for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+        struct watch w = {.dst = dst + rows[r].at, .n = rows[r].n};
+        pthread_t thread;
+
+        memset(dst, 0, sizeof(dst));
+        assert_int_equal(pthread_create(&thread, NULL, watcher, &w), 0);
+        for (uint32_t round = 1; round <= WATCH_ROUNDS; round++) {
+            memset(src, (int)round, rows[r].n);
+            atomic_store(&w.round, round);
+            mem_scatter(w.dst, src, w.n);
+            while (atomic_load(&w.seen) != round)
+                sched_yield();
+        }
+        atomic_store(&w.round, WATCH_STOP);
+        pthread_join(thread, NULL);
+        assert_int_equal(atomic_load(&w.torn), 0);
+    }
+}
+
+static void mem_sge_bytes__no_wrap(void **state)
+{
+    struct nic_sge sge[MAX_SGE];
+
+    (void)state;
+    for (int i = 0; i < MAX_SGE; i++)
+        sge[i] = (struct nic_sge){.length = UINT32_MAX};
+    assert_int_equal(mem_sge_bytes(sge, 0), 0);
+    assert_int_equal(mem_sge_bytes(sge, 1), UINT32_MAX);
+    assert_int_equal(mem_sge_bytes(sge, MAX_SGE), (uint64_t)MAX_SGE * UINT32_MAX);
+}
+
+static void mem_check_sges__first_bad_one(void **state)
+{
+    struct fixture *f = *state;
+    struct mr *mr = reg(f, AREA, 0);
+    uint64_t a = mr->iova_start;
+    struct nic_sge sge[] = {
+        {a,      10, mr->key},
+        {1,      0,  12345  },
+        {a + 20, 10, mr->key}
+    };
+
+    assert_int_equal(mem_check_sges(f->nic, f->pd, sge, 3, 0), MEM_OK);
+    assert_int_equal(mem_check_sges(f->nic, f->pd, sge, 0, ACCESS_LOCAL_WRITE), MEM_OK);
+    assert_int_equal(mem_check_sges(f->nic, f->pd, sge, 3, ACCESS_LOCAL_WRITE), MEM_BAD_ACCESS);
+    assert_int_equal(mem_check_sges(f->nic, f->other, sge, 3, 0), MEM_BAD_PD);
+    sge[1].length = 1;
+    assert_int_equal(mem_check_sges(f->nic, f->pd, sge, 3, 0), MEM_BAD_KEY);
+    sge[1] = (struct nic_sge){a, AREA + 1, mr->key};
+    assert_int_equal(mem_check_sges(f->nic, f->pd, sge, 3, 0), MEM_BAD_RANGE);
+    drop(mr);
+}
+
+/* Every offset and length over a list with empty elements, against a flat copy. */
+static void mem_gather__all_windows(void **state)
+{
+    struct fixture *f = *state;
+    struct mr *mr = reg(f, AREA, 0);
+    uint64_t a = mr->iova_start;
+    struct nic_sge sge[] = {
+        {a + 100, 5, mr->key},
+        {0,       0, 0      },
+        {a,       1, mr->key},
+        {a + 50,  7, mr->key},
+        {9,       0, 9      }
+    };
+    uint8_t flat[13];
+
+    for (int i = 0; i < AREA; i++)
+        f->area[i] = (uint8_t)i;
+    memcpy(flat, f->area + 100, 5);
+    flat[5] = f->area[0];
+    memcpy(flat + 6, f->area + 50, 7);
+    for (uint64_t offset = 0; offset <= 13; offset++) {
+        for (uint32_t n = 0; offset + n <= 13; n++) {
+            struct span out[8] = {{0}};
+            uint16_t count = 2;
+            uint32_t got = 0;
+
+            assert_int_equal(mem_gather(f->nic, f->pd, sge, 5, offset, n, out, &count), MEM_OK);
+            assert_null(out[0].addr);
+            for (int i = 2; i < count; i++) {
+                assert_true(out[i].bytes > 0);
+                assert_memory_equal(out[i].addr, flat + offset + got, out[i].bytes);
+                got += out[i].bytes;
+            }
+            assert_int_equal(got, n);
+        }
+    }
+    drop(mr);
+}
+
+static void mem_gather__refused_leaves_the_count(void **state)
+{
+    struct fixture *f = *state;
+    struct mr *mr = reg(f, 100, 0);
+    uint64_t a = mr->iova_start;
+    struct nic_sge sge[] = {
+        {a,      10, mr->key},
+        {a + 95, 10, mr->key}
+    };
+    struct span out[4];
+    uint16_t count = 1;
+
+    assert_int_equal(mem_gather(f->nic, f->pd, sge, 2, 0, 20, out, &count), MEM_BAD_RANGE);
+    assert_int_equal(count, 1);
+    sge[1].lkey ^= 1;
+    assert_int_equal(mem_gather(f->nic, f->pd, sge, 2, 0, 20, out, &count), MEM_BAD_KEY);
+    assert_int_equal(count, 1);
+    assert_int_equal(mem_gather(f->nic, f->other, sge, 2, 0, 5, out, &count), MEM_BAD_PD);
+    assert_int_equal(count, 1);
+    drop(mr);
+}
+
+static void mem_scatter_sges__all_windows(void **state)
+{
+    static const uint8_t src[13] = "abcdefghijklm";
+    struct fixture *f = *state;
+    struct mr *mr = reg(f, AREA, ACCESS_LOCAL_WRITE);
+    uint64_t a = mr->iova_start;
+    struct nic_sge sge[] = {
+        {a + 100, 5, mr->key},
+        {0,       0, 0      },
+        {a,       1, mr->key},
+        {a + 50,  7, mr->key}
+    };
+
+    for (uint64_t offset = 0; offset <= 13; offset++) {
+        for (uint32_t n = 0; offset + n <= 13; n++) {
+            uint8_t want[AREA] = {0}, flat[13] = {0};
+
+            memset(f->area, 0, AREA);
+            memcpy(flat + offset, src, n);
+            memcpy(want + 100, flat, 5);
+            want[0] = flat[5];
+            memcpy(want + 50, flat + 6, 7);
+            assert_int_equal(mem_scatter_sges(f->nic, f->pd, sge, 4, offset, src, n), MEM_OK);
+            assert_memory_equal(f->area, want, AREA);
+        }
+    }
+    drop(mr);
+}
+
+static void mem_scatter_sges__refused_writes_nothing(void **state)
+{
+    static const uint8_t src[20] = "must not be written";
+    struct fixture *f = *state;
+    struct mr *mr = reg(f, 100, ACCESS_LOCAL_WRITE);
+    struct mr *read_only = reg(f, 100, ACCESS_REMOTE_READ);
+    uint64_t a = mr->iova_start;
+    const struct {
+        struct nic_sge second;
+        enum mem_verdict v;
+    } rows[] = {
+        {{a + 95, 10, mr->key},        MEM_BAD_RANGE },
+        {{a + 20, 10, mr->key ^ 1},    MEM_BAD_KEY   },
+        {{a + 20, 10, read_only->key}, MEM_BAD_ACCESS},
+    };
+    uint8_t zero[AREA] = {0};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct nic_sge sge[] = {
+            {a, 10, mr->key},
+            rows[i].second
+        };
+
+        assert_int_equal(mem_scatter_sges(f->nic, f->pd, sge, 2, 0, src, 20), rows[i].v);
+        assert_memory_equal(f->area, zero, AREA);
+    }
+    drop(mr);
+    drop(read_only);
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    static const struct CMUnitTest tests[] = {
+        CASE(case_16),
+        CASE(case_17),
+        CASE(case_14_pd_busy_under_mr),
+        CASE(mem_reg__ranges),
+        CASE(mem_check__range),
+        CASE(mem_check__zero_length_region_matches_nothing),
+        CASE(mem_check__rights),
+        CASE(case_15_other_pd),
+        CASE(mem_check__wrong_keys),
+        CASE(mem_check__zero_based),
+        CASE(case_28_keys_change),
+        CASE(mem_reg__all_indexes),
+        CASE(mem_invalidate__rkey_only),
+        cmocka_unit_test(mem_scatter__exact_bytes),
+        cmocka_unit_test(mem_scatter__last_byte_last),
+        cmocka_unit_test(mem_sge_bytes__no_wrap),
+        CASE(mem_check_sges__first_bad_one),
+        CASE(mem_gather__all_windows),
+        CASE(mem_gather__refused_leaves_the_count),
+        CASE(mem_scatter_sges__all_windows),
+        CASE(mem_scatter_sges__refused_writes_nothing),
+    };
+
+    return cmocka_run_group_tests_name("mem", tests, NULL, NULL);
+}
