@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_ah.c: address handles, and the path that an address vector means.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "verbs/ibv_objects.h"
+
+enum {
+    AH_DEFAULT_HOP_LIMIT = 64, /* for those who leave it 0: such a packet could not leave */
+    AH_GRH_BYTES = 40,
+    AH_GRH_IPV4 = 20, /* where an IPv4 header starts in the 40 bytes of a UD receive (IBA A17) */
+};
+
+static const uint8_t ah_v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+static bool ah_is_v4(const struct net_addr *a)
+{
+    return memcmp(a->b, ah_v4_prefix, sizeof(ah_v4_prefix)) == 0;
+}
+
+int ibv_ah_path(struct ibv_context *context, const struct ibv_ah_attr *attr, struct nic_path *path)
+{
+    static const struct net_addr none;
+
+    if (!attr->is_global || attr->port_num != VERBS_PORT)
+        return -EINVAL;
+    memset(path, 0, sizeof(*path));
+    int err = verbena_path_local(obj_ctx(context)->host, attr->grh.sgid_index, path);
+    if (err != 0)
+        return err == -ENODATA ? -EINVAL : err;
+    memcpy(path->remote.b, attr->grh.dgid.raw, sizeof(path->remote.b));
+    if (memcmp(&path->remote, &none, sizeof(none)) == 0 ||
+        ah_is_v4(&path->remote) != ah_is_v4(&path->local))
+        return -EINVAL;
+    path->traffic_class = attr->grh.traffic_class;
+    path->hop_limit = attr->grh.hop_limit != 0 ? attr->grh.hop_limit : AH_DEFAULT_HOP_LIMIT;
+    path->flow_label = attr->grh.flow_label & 0xfffff;
+    return 0;
+}
+
+VERBS_ABI struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+    struct ibv_ah_obj *obj = calloc(1, sizeof(*obj));
+    if (obj == NULL) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    int err = ibv_ah_path(pd->context, attr, &obj->path);
+    if (err != 0) {
+        free(obj);
+        errno = -err;
+        return NULL;
+    }
+    verbena_pd_count(obj_pd(pd)->pd, 1);
+    obj->ibv.context = pd->context;
+    obj->ibv.pd = pd;
+    obj->ibv.handle = obj_born(pd->context);
+    return &obj->ibv;
+}
+
+VERBS_ABI int ibv_destroy_ah(struct ibv_ah *ah)
+{
+    struct ibv_context *context = ah->context;
+
+    verbena_pd_count(obj_pd(ah->pd)->pd, -1);
+    free(ah);
+    obj_died(context);
+    return 0;
+}
+
+static void ah_v4_gid(const uint8_t *v4, union ibv_gid *gid)
+{
+    memcpy(gid->raw, ah_v4_prefix, sizeof(ah_v4_prefix));
+    memcpy(gid->raw + sizeof(ah_v4_prefix), v4, 4);
+}
+
+/* Index of our own GID, or -1. */
+static int ah_find_gid(struct ibv_context *context, const union ibv_gid *gid)
+{
+    for (int i = 0; i < VERBENA_GID_TABLE_SIZE; i++) {
+        union ibv_gid have;
+        if (ibv_query_gid(context, VERBS_PORT, i, &have) != 0)
+            break;
+        if (memcmp(have.raw, gid->raw, sizeof(have.raw)) == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* The way back to who sent a datagram, from the 40 bytes in front of it. */
+VERBS_ABI int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
+                                  struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+    const uint8_t *p = (const uint8_t *)grh;
+    union ibv_gid ours;
+
+    memset(attr, 0, sizeof(*attr));
+    if (port_num != VERBS_PORT || grh == NULL || (wc->wc_flags & IBV_WC_GRH) == 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (p[0] >> 4 == 6) {
+        uint32_t version_class_flow = get_be32(p);
+        attr->grh.traffic_class = (uint8_t)(version_class_flow >> 20);
+        attr->grh.flow_label = version_class_flow & 0xfffff;
+        memcpy(attr->grh.dgid.raw, p + 8, sizeof(attr->grh.dgid.raw));
+        memcpy(ours.raw, p + 24, sizeof(ours.raw));
+    } else if (p[AH_GRH_IPV4] >> 4 == 4) {
+        attr->grh.traffic_class = p[AH_GRH_IPV4 + 1];
+        ah_v4_gid(p + AH_GRH_IPV4 + 12, &attr->grh.dgid);
+        ah_v4_gid(p + AH_GRH_IPV4 + 16, &ours);
+    } else {
+        errno = EINVAL;
+        return -1;
+    }
+    int index = ah_find_gid(context, &ours);
+    if (index < 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    attr->grh.sgid_index = (uint8_t)index;
+    attr->grh.hop_limit = UINT8_MAX;
+    attr->is_global = 1;
+    attr->port_num = port_num;
+    attr->sl = wc->sl;
+    return 0;
+}
+
+VERBS_ABI struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
+                                               struct ibv_grh *grh, uint8_t port_num)
+{
+    struct ibv_ah_attr attr;
+
+    if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr) != 0)
+        return NULL;
+    return ibv_create_ah(pd, &attr);
+}
+
+/* The link layer address is the operating system's business here. */
+VERBS_ABI int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
+                                          uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
+{
+    (void)context;
+    (void)attr;
+    (void)eth_mac;
+    (void)vid;
+    return EOPNOTSUPP;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_context.c: opening and closing a device. The first open in a process starts the engine.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "verbs/ibv_objects.h"
+
+static const struct verbena_callbacks context_callbacks = {
+    .completion = event_on_completion,
+    .async_event = event_on_async,
+};
+
+static struct ibv_mw *context_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+    (void)pd;
+    (void)type;
+    errno = EOPNOTSUPP;
+    return NULL;
+}
+
+static int context_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+    (void)qp;
+    (void)mw;
+    (void)bind;
+    return EOPNOTSUPP;
+}
+
+static int context_dealloc_mw(struct ibv_mw *mw)
+{
+    (void)mw;
+    return EOPNOTSUPP;
+}
+
+/* ibv_close_xrcd calls it unchecked. */
+static int context_close_xrcd(struct ibv_xrcd *xrcd)
+{
+    (void)xrcd;
+    return EOPNOTSUPP;
+}
+
+static void context_set_ops(struct verbs_context *v)
+{
+    v->sz = sizeof(struct verbs_context_newest);
+    v->query_port = ibv_query_port_op;
+    v->query_device_ex = ibv_query_device_ex_op;
+    v->query_rt_values = ibv_query_rt_values_op;
+    v->create_qp_ex = ibv_create_qp_ex_op;
+    v->close_xrcd = context_close_xrcd;
+    struct ibv_context *c = &v->context;
+    c->abi_compat = __VERBS_ABI_IS_EXTENDED;
+    c->ops.alloc_mw = context_alloc_mw;
+    c->ops.bind_mw = context_bind_mw;
+    c->ops.dealloc_mw = context_dealloc_mw;
+    c->ops.poll_cq = ibv_poll_cq_op;
+    c->ops.req_notify_cq = ibv_req_notify_cq_op;
+    c->ops.post_send = ibv_post_send_op;
+    c->ops.post_recv = ibv_post_recv_op;
+    c->ops.post_srq_recv = ibv_post_srq_recv_op;
+}
+
+static int context_init(struct ibv_ctx_obj *obj, struct ibv_device *device)
+{
+    static const int types[CONTEXT_EVENTS] = {IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR,
+                                              IBV_EVENT_GID_CHANGE};
+    struct ibv_context *c = &obj->newest.vctx.context;
+
+    context_set_ops(&obj->newest.vctx);
+    c->device = device;
+    c->num_comp_vectors = VERBS_COMP_VECTORS;
+    for (unsigned i = 0; i < CONTEXT_EVENTS; i++) {
+        obj->event[i].owner = obj;
+        obj->event[i].type = types[i];
+    }
+    int err = event_queue_init(&obj->async);
+    if (err != 0)
+        return err;
+    c->async_fd = obj->async.fd;
+    /* Nothing is ever asked of it, but programs duplicate it and expect a descriptor. */
+    c->cmd_fd = eventfd(0, EFD_CLOEXEC);
+    if (c->cmd_fd < 0) {
+        err = -errno;
+        event_queue_fini(&obj->async);
+        return err;
+    }
+    pthread_mutex_init(&c->mutex, NULL);
+    return 0;
+}
+
+static void context_fini(struct ibv_ctx_obj *obj)
+{
+    struct ibv_context *c = &obj->newest.vctx.context;
+
+    close(c->cmd_fd);
+    event_queue_fini(&obj->async);
+    pthread_mutex_destroy(&c->mutex);
+}
+
+VERBS_ABI struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+    struct ibv_ctx_obj *obj = calloc(1, sizeof(*obj));
+    if (obj == NULL) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    int err = context_init(obj, device);
+    if (err == 0) {
+        err = verbena_open(device->name, &context_callbacks, obj, &obj->host);
+        if (err != 0)
+            context_fini(obj);
+    }
+    if (err != 0) {
+        free(obj);
+        errno = -err;
+        return NULL;
+    }
+    obj->device = ibv_device_ref(device);
+    return &obj->newest.vctx.context;
+}
+
+VERBS_ABI int ibv_close_device(struct ibv_context *context)
+{
+    struct ibv_ctx_obj *obj = obj_ctx(context);
+
+    /* Programs close with objects left over (and exit); a kernel would collect them. Here they
+     * stay as they are until the process ends, and so does what they refer to. */
+    if (atomic_load(&obj->objects) != 0)
+        return 0;
+    verbena_close(obj->host);
+    ibv_device_unref(obj->device);
+    context_fini(obj);
+    free(obj);
+    return 0;
+}
+
+VERBS_ABI struct ibv_context *ibv_import_device(int cmd_fd)
+{
+    (void)cmd_fd;
+    errno = EOPNOTSUPP;
+    return NULL;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_device.c: the list of devices. A device's object lives while a list or a context holds it,
+ * and later lists hold the same one, so that pointers can be compared.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "verbs/ibv_objects.h"
+
+/* Where vendor libraries look for the private part of a device. */
+_Static_assert(offsetof(struct ibv_dev_obj, zero) == 664, "behind struct ibv_device");
+
+static pthread_mutex_t device_mutex = PTHREAD_MUTEX_INITIALIZER;
+static TAILQ_HEAD(, ibv_dev_obj) device_known = TAILQ_HEAD_INITIALIZER(device_known);
+
+static struct ibv_dev_obj *device_new(const char *name)
+{
+    struct ibv_dev_obj *d = calloc(1, sizeof(*d));
+
+    if (d == NULL)
+        return NULL;
+    d->dev.node_type = IBV_NODE_CA;
+    d->dev.transport_type = IBV_TRANSPORT_IB;
+    snprintf(d->dev.name, sizeof(d->dev.name), "%s", name);
+    snprintf(d->dev.dev_name, sizeof(d->dev.dev_name), "uverbs_%.48s", name);
+    snprintf(d->dev.dev_path, sizeof(d->dev.dev_path), "%.120s/class/infiniband_verbs/%s",
+             ibv_get_sysfs_path(), d->dev.dev_name);
+    snprintf(d->dev.ibdev_path, sizeof(d->dev.ibdev_path), "%.120s/class/infiniband/%s",
+             ibv_get_sysfs_path(), d->dev.name);
+    TAILQ_INSERT_TAIL(&device_known, d, link);
+    return d;
+}
+
+/* With the mutex held. */
+static struct ibv_dev_obj *device_get(const struct verbena_device *info)
+{
+    struct ibv_dev_obj *d;
+
+    TAILQ_FOREACH(d, &device_known, link)
+    {
+        if (strcmp(d->dev.name, info->name) == 0)
+            break;
+    }
+    if (d == NULL)
+        d = device_new(info->name);
+    if (d != NULL) {
+        d->info = *info;
+        d->refs++;
+    }
+    return d;
+}
+
+static void device_put(struct ibv_dev_obj *d)
+{
+    if (--d->refs > 0)
+        return;
+    TAILQ_REMOVE(&device_known, d, link);
+    free(d);
+}
+
+struct ibv_dev_obj *ibv_device_ref(struct ibv_device *dev)
+{
+    struct ibv_dev_obj *d = (struct ibv_dev_obj *)dev;
+
+    pthread_mutex_lock(&device_mutex);
+    d->refs++;
+    pthread_mutex_unlock(&device_mutex);
+    return d;
+}
+
+void ibv_device_unref(struct ibv_dev_obj *d)
+{
+    pthread_mutex_lock(&device_mutex);
+    device_put(d);
+    pthread_mutex_unlock(&device_mutex);
+}
+
+VERBS_ABI struct ibv_device **ibv_get_device_list(int *num)
+{
+    struct verbena_device *info = NULL;
+    size_t n = 0;
+
+    if (num != NULL)
+        *num = 0;
+    int err = verbena_device_list(&info, &n);
+    if (err != 0) {
+        errno = -err;
+        return NULL;
+    }
+    struct ibv_device **list = calloc(n + 1, sizeof(struct ibv_device *));
+    size_t got = 0;
+    if (list != NULL) {
+        pthread_mutex_lock(&device_mutex);
+        for (; got < n; got++) {
+            struct ibv_dev_obj *d = device_get(&info[got]);
+            if (d == NULL)
+                break;
+            list[got] = &d->dev;
+        }
+        pthread_mutex_unlock(&device_mutex);
+    }
+    free(info);
+    if (list == NULL || got < n) {
+        if (list != NULL)
+            ibv_free_device_list(list);
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (num != NULL)
+        *num = (int)n;
+    return list;
+}
+
+VERBS_ABI void ibv_free_device_list(struct ibv_device **list)
+{
+    if (list == NULL)
+        return;
+    pthread_mutex_lock(&device_mutex);
+    for (struct ibv_device **p = list; *p != NULL; p++)
+        device_put((struct ibv_dev_obj *)*p);
+    pthread_mutex_unlock(&device_mutex);
+    free(list);
+}
+
+VERBS_ABI const char *ibv_get_device_name(struct ibv_device *device)
+{
+    return device->name;
+}
+
+VERBS_ABI __be64 ibv_get_device_guid(struct ibv_device *device)
+{
+    __be64 guid;
+
+    put_be64((uint8_t *)&guid, ((struct ibv_dev_obj *)device)->info.node_guid);
+    return guid;
+}
+
+VERBS_ABI int ibv_get_device_index(struct ibv_device *device)
+{
+    return (int)((struct ibv_dev_obj *)device)->info.ifindex;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_objects.h: what stands behind the pointers that programs hold: each public struct first (or,
+ * for the context, last), then ours. And what the files of this floor share.
+ */
+#ifndef VERBS_IBV_OBJECTS_H
+#define VERBS_IBV_OBJECTS_H
+
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "host/host.h"
+#include "nic/qp.h"
+#include "verbs/ibv_events.h"
+#include "verbs/verbs_newer.h"
+
+#define VERBS_FW_VERSION "0.1.0"
+
+enum {
+    /* "VER" as an OUI: the locally-administered bit (0x02 of its first byte) is set, the group bit
+     * is not, so it can be no vendor's. */
+    VERBS_VENDOR_ID = 0x564552,
+    VERBS_VENDOR_PART_ID = 0x564e, /* unknown to every table of vendor parts that programs carry */
+    VERBS_HW_VERSION = 1,
+    VERBS_PORT = 1, /* the only one */
+    VERBS_COMP_VECTORS = 1,
+    VERBS_DEFAULT_PKEY = 0xffff,
+};
+
+struct ibv_dev_obj {
+    struct ibv_device dev;
+    /* Vendor libraries read what rdma-core's private struct has behind the public one, and take
+     * zero for "not mine". */
+    uint8_t zero[1024];
+    struct verbena_device info; /* as last listed */
+    uint32_t refs;              /* lists and contexts that hold it; under the list lock */
+    TAILQ_ENTRY(ibv_dev_obj) link;
+};
+
+enum { CONTEXT_EVENTS = 3 }; /* PORT_ACTIVE, PORT_ERR, GID_CHANGE */
+
+struct ibv_ctx_obj {
+    struct verbena_context *host;
+    struct ibv_dev_obj *device;
+    struct event_queue async;
+    struct event_node event[CONTEXT_EVENTS];
+    _Atomic uint32_t objects; /* children alive */
+    _Atomic uint32_t next_handle;
+    struct verbs_context_newest newest; /* last: its own last field is the public ibv_context */
+};
+
+struct ibv_pd_obj {
+    struct ibv_pd ibv;
+    struct pd *pd;
+};
+
+struct ibv_mr_obj {
+    struct ibv_mr ibv;
+    struct mr *mr;
+};
+
+struct ibv_channel_obj {
+    struct ibv_comp_channel ibv;
+    struct event_queue queue;
+    _Atomic uint32_t users; /* CQs; shown as ibv.refcnt */
+};
+
+struct ibv_cq_obj {
+    union {
+        struct ibv_cq ibv;
+        struct ibv_cq_ex ex;
+    };
+    struct cq *cq;
+    struct verbena_context *host;
+    struct event_node comp_event; /* in the channel's queue */
+    struct event_node err_event;  /* in the context's */
+};
+
+struct ibv_srq_obj {
+    struct ibv_srq ibv;
+    struct srq *srq;
+    struct verbena_context *host;
+    struct event_node event[2]; /* SRQ_ERR, SRQ_LIMIT_REACHED */
+};
+
+struct ibv_qp_obj {
+    union qp_newest pub;
+    struct qp *qp;
+    struct verbena_context *host;
+    bool sq_sig_all;
+    struct ibv_ah_attr ah_attr; /* as last set, for queries */
+    struct event_node event[QP_EVENT_COUNT];
+};
+
+struct ibv_ah_obj {
+    struct ibv_ah ibv;
+    struct nic_path path;
+};
+
+static inline struct ibv_ctx_obj *obj_ctx(struct ibv_context *c)
+{
+    return (struct ibv_ctx_obj *)(void *)((char *)c -
+                                          offsetof(struct ibv_ctx_obj, newest.vctx.context));
+}
+
+static inline struct ibv_pd_obj *obj_pd(struct ibv_pd *p)
+{
+    return (struct ibv_pd_obj *)p;
+}
+
+static inline struct ibv_cq_obj *obj_cq(struct ibv_cq *c)
+{
+    return (struct ibv_cq_obj *)c;
+}
+
+static inline struct ibv_srq_obj *obj_srq(struct ibv_srq *s)
+{
+    return (struct ibv_srq_obj *)s;
+}
+
+static inline struct ibv_qp_obj *obj_qp(struct ibv_qp *q)
+{
+    return (struct ibv_qp_obj *)q;
+}
+
+/* A child of the context comes (its handle) and goes. */
+static inline uint32_t obj_born(struct ibv_context *c)
+{
+    atomic_fetch_add(&obj_ctx(c)->objects, 1);
+    return atomic_fetch_add(&obj_ctx(c)->next_handle, 1);
+}
+
+static inline void obj_died(struct ibv_context *c)
+{
+    atomic_fetch_sub(&obj_ctx(c)->objects, 1);
+}
+
+/* ibv_device.c */
+struct ibv_dev_obj *ibv_device_ref(struct ibv_device *dev);
+void ibv_device_unref(struct ibv_dev_obj *d);
+
+/* ibv_query.c: entries of struct verbs_context and of its ops. */
+int ibv_query_port_op(struct ibv_context *ctx, uint8_t port_num, struct ibv_port_attr *attr,
+                      size_t size);
+int ibv_query_device_ex_op(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
+                           struct ibv_device_attr_ex *attr, size_t size);
+int ibv_query_rt_values_op(struct ibv_context *ctx, struct ibv_values_ex *values);
+
+/* ibv_cq.c, ibv_cq_ex.c, ibv_post.c, ibv_qp.c */
+int ibv_poll_cq_op(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int ibv_req_notify_cq_op(struct ibv_cq *cq, int solicited_only);
+int ibv_post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int ibv_post_recv_op(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int ibv_post_srq_recv_op(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+struct ibv_qp *ibv_create_qp_ex_op(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+
+/* ibv_ah.c: 0 or -EINVAL. On RoCE an address is a GID: no GRH, no path. */
+int ibv_ah_path(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struct nic_path *path);
+
+#endif

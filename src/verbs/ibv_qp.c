@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_qp.c: queue pairs: create, modify, query, destroy.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/ibv_convert.h"
+#include "verbs/ibv_objects.h"
+
+/* 0; EINVAL: nobody's type; EOPNOTSUPP: one that this device does not have. */
+static int qp_check_type(enum ibv_qp_type type)
+{
+    switch (type) {
+    case IBV_QPT_RC:
+    case IBV_QPT_UC:
+    case IBV_QPT_UD:
+    case IBV_QPT_XRC_SEND:
+    case IBV_QPT_XRC_RECV:
+        return 0;
+    case IBV_QPT_RAW_PACKET:
+    case IBV_QPT_DRIVER:
+        return EOPNOTSUPP;
+    default:
+        return EINVAL;
+    }
+}
+
+static int qp_check_init(struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+{
+    int err = qp_check_type(init->qp_type);
+    if (err != 0)
+        return err;
+    if (init->send_cq == NULL || init->recv_cq == NULL)
+        return EINVAL;
+    if (init->send_cq->context != pd->context || init->recv_cq->context != pd->context)
+        return EINVAL;
+    return init->srq != NULL && init->srq->context != pd->context ? EINVAL : 0;
+}
+
+static void qp_init_events(struct ibv_qp_obj *obj)
+{
+    static const int types[QP_EVENT_COUNT] = {
+        [QP_EVENT_FATAL] = IBV_EVENT_QP_FATAL,
+        [QP_EVENT_REQ_ERR] = IBV_EVENT_QP_REQ_ERR,
+        [QP_EVENT_ACCESS_ERR] = IBV_EVENT_QP_ACCESS_ERR,
+        [QP_EVENT_COMM_EST] = IBV_EVENT_COMM_EST,
+        [QP_EVENT_SQ_DRAINED] = IBV_EVENT_SQ_DRAINED,
+        [QP_EVENT_LAST_WQE] = IBV_EVENT_QP_LAST_WQE_REACHED,
+    };
+
+    for (unsigned i = 0; i < QP_EVENT_COUNT; i++) {
+        obj->event[i].owner = obj;
+        obj->event[i].type = types[i];
+    }
+}
+
+/* What the program sees of a new QP. */
+static void qp_init_public(struct ibv_qp *qp, struct ibv_pd *pd,
+                           const struct ibv_qp_init_attr *init)
+{
+    qp->context = pd->context;
+    qp->qp_context = init->qp_context;
+    qp->pd = pd;
+    qp->send_cq = init->send_cq;
+    qp->recv_cq = init->recv_cq;
+    qp->srq = init->srq;
+    qp->qp_type = init->qp_type;
+    qp->state = IBV_QPS_RESET;
+}
+
+VERBS_ABI struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+    int err = qp_check_init(pd, init);
+    struct ibv_qp_obj *obj = err == 0 ? calloc(1, sizeof(*obj)) : NULL;
+    if (obj == NULL) {
+        errno = err != 0 ? err : ENOMEM;
+        return NULL;
+    }
+    struct qp_init n = {
+        .type = (enum qp_type)init->qp_type,
+        .pd = obj_pd(pd)->pd,
+        .send_cq = obj_cq(init->send_cq)->cq,
+        .recv_cq = obj_cq(init->recv_cq)->cq,
+        .srq = init->srq != NULL ? obj_srq(init->srq)->srq : NULL,
+        .sq_sig_all = init->sq_sig_all != 0,
+        .owner = obj,
+    };
+    convert_cap_to_nic(&init->cap, &n.cap);
+    if (init->srq != NULL) { /* the QP has no receive queue of its own */
+        n.cap.max_recv_wr = 0;
+        n.cap.max_recv_sge = 0;
+    }
+    obj->host = obj_ctx(pd->context)->host;
+    obj->sq_sig_all = n.sq_sig_all;
+    qp_init_public(&obj->pub.qp, pd, init);
+    qp_init_events(obj);
+    /* Before the engine knows the owner: events may come at once. */
+    pthread_mutex_init(&obj->pub.qp.mutex, NULL);
+    pthread_cond_init(&obj->pub.qp.cond, NULL);
+    err = verbena_qp_create(obj->host, &n, &obj->qp);
+    if (err != 0) {
+        free(obj);
+        errno = -err;
+        return NULL;
+    }
+    convert_cap_from_nic(&n.cap, &init->cap);
+    obj->pub.qp.qp_num = verbena_qp_number(obj->qp);
+    obj->pub.qp.handle = obj_born(pd->context);
+    return &obj->pub.qp;
+}
+
+/* Comes here only with more than a PD in the mask. */
+struct ibv_qp *ibv_create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+    const uint32_t harmless = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+
+    if ((attr->comp_mask & ~harmless) != 0 ||
+        ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr->create_flags != 0)) {
+        errno = EOPNOTSUPP;
+        return NULL;
+    }
+    if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd->context != context) {
+        errno = EINVAL;
+        return NULL;
+    }
+    /* The extended struct starts as the plain one. */
+    return ibv_create_qp(attr->pd, (struct ibv_qp_init_attr *)(void *)attr);
+}
+
+VERBS_ABI struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+    (void)qp;
+    return NULL;
+}
+
+VERBS_ABI int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+    struct ibv_qp_obj *obj = obj_qp(qp);
+    struct nic_qp_attr n;
+
+    int err = convert_qp_attr_to_nic(attr, (unsigned)mask, &n);
+    if (err == 0 && (mask & IBV_QP_PORT) != 0 && attr->port_num != VERBS_PORT)
+        err = -EINVAL;
+    if (err == 0 && (mask & IBV_QP_AV) != 0)
+        err = ibv_ah_path(qp->context, &attr->ah_attr, &n.path);
+    if (err == 0 && (mask & IBV_QP_PATH_MTU) != 0) {
+        struct verbena_device info;
+        err = verbena_device_query(obj->host, &info);
+        n.active_mtu_bytes = err == 0 ? info.active_mtu_bytes : 0;
+    }
+    if (err == 0)
+        err = verbena_qp_modify(obj->host, obj->qp, &n, (unsigned)mask);
+    if (err != 0)
+        return -err;
+    if ((mask & IBV_QP_STATE) != 0)
+        qp->state = attr->qp_state;
+    if ((mask & IBV_QP_STATE) != 0 && attr->qp_state == IBV_QPS_RESET)
+        memset(&obj->ah_attr, 0, sizeof(obj->ah_attr));
+    if ((mask & IBV_QP_AV) != 0)
+        obj->ah_attr = attr->ah_attr;
+    return 0;
+}
+
+VERBS_ABI int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
+                           struct ibv_qp_init_attr *init)
+{
+    struct ibv_qp_obj *obj = obj_qp(qp);
+    struct nic_qp_attr n;
+    struct nic_qp_cap cap;
+
+    (void)attr_mask; /* a hint: all of it is at hand */
+    int err = verbena_qp_query(obj->host, obj->qp, &n, &cap);
+    if (err != 0)
+        return -err;
+    convert_qp_attr_from_nic(&n, attr);
+    convert_cap_from_nic(&cap, &attr->cap);
+    attr->ah_attr = obj->ah_attr;
+    memset(init, 0, sizeof(*init));
+    init->qp_context = qp->qp_context;
+    init->send_cq = qp->send_cq;
+    init->recv_cq = qp->recv_cq;
+    init->srq = qp->srq;
+    init->cap = attr->cap;
+    init->qp_type = qp->qp_type;
+    init->sq_sig_all = obj->sq_sig_all;
+    qp->state = attr->qp_state;
+    return 0;
+}
+
+VERBS_ABI int ibv_destroy_qp(struct ibv_qp *qp)
+{
+    struct ibv_qp_obj *obj = obj_qp(qp);
+    struct ibv_context *context = qp->context;
+
+    int err = verbena_qp_destroy(obj->host, obj->qp);
+    if (err != 0)
+        return -err;
+    uint32_t delivered = 0;
+    for (unsigned i = 0; i < QP_EVENT_COUNT; i++)
+        delivered += event_queue_purge(&obj_ctx(context)->async, &obj->event[i]);
+    event_await_acks(&qp->mutex, &qp->cond, &qp->events_completed, delivered);
+    pthread_cond_destroy(&qp->cond);
+    pthread_mutex_destroy(&qp->mutex);
+    free(obj);
+    obj_died(context);
+    return 0;
+}
+
+/* Of the bytes of one message only this is promised: the last one comes last. */
+VERBS_ABI int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+    (void)qp;
+    (void)op;
+    (void)flags;
+    return 0;
+}
+
+VERBS_ABI int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+    (void)qp;
+    (void)ece;
+    errno = EOPNOTSUPP;
+    return EOPNOTSUPP;
+}
+
+VERBS_ABI int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+    (void)qp;
+    memset(ece, 0, sizeof(*ece));
+    return 0;
+}
+
+VERBS_ABI int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+    (void)qp;
+    (void)gid;
+    (void)lid;
+    return EOPNOTSUPP;
+}
+
+VERBS_ABI int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+    (void)qp;
+    (void)gid;
+    (void)lid;
+    return EOPNOTSUPP;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_query.c: what a device and its port say of themselves. Only what works is claimed.
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/bytes.h"
+#include "nic/nic.h"
+#include "verbs/ibv_convert.h"
+#include "verbs/ibv_objects.h"
+
+enum {
+    PHYS_STATE_DISABLED = 3, /* IBA PortPhysicalState */
+    PHYS_STATE_LINK_UP = 5,
+    QUERY_MAX_OBJECTS = 65536, /* kinds that only memory limits */
+    QUERY_MAX_QP = QPN_PER_SLOT - 2,
+    QUERY_ACK_DELAY = 15, /* 4.096 us << 15 = 134 ms: what a descheduled process may need */
+};
+
+/* IBV_LINK_LAYER_ETHERNET speeds in the words of InfiniBand: lane speed x width. */
+static const struct {
+    uint32_t mbps; /* up to */
+    uint16_t speed;
+    uint8_t width;
+} query_speeds[] = {
+    {2500,   1,   1}, /* SDR 1X */
+    {5000,   2,   1}, /* DDR 1X */
+    {10000,  4,   1}, /* QDR 1X */
+    {20000,  2,   2}, /* DDR 4X */
+    {25000,  32,  1}, /* EDR 1X */
+    {40000,  4,   2}, /* QDR 4X */
+    {50000,  64,  1}, /* HDR 1X */
+    {100000, 32,  2}, /* EDR 4X */
+    {200000, 64,  2}, /* HDR 4X */
+    {400000, 128, 2}, /* NDR 4X */
+    {800000, 256, 2}, /* XDR 4X */
+};
+
+/* Interfaces without a speed (lo, many virtual ones) pass for 10 Gb/s. */
+enum { QUERY_UNKNOWN_MBPS = 10000 };
+
+VERBS_ABI int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+    struct verbena_device info;
+
+    int err = verbena_device_query(obj_ctx(context)->host, &info);
+    if (err == -EIO)
+        return EIO;
+    if (err != 0)
+        info = obj_ctx(context)->device->info;
+    memset(attr, 0, sizeof(*attr));
+    memcpy(attr->fw_ver, VERBS_FW_VERSION, sizeof(VERBS_FW_VERSION));
+    put_be64((uint8_t *)&attr->node_guid, info.node_guid);
+    attr->sys_image_guid = attr->node_guid;
+    attr->max_mr_size = UINT64_C(1) << 47;
+    attr->page_size_cap = 0xfffff000;
+    attr->vendor_id = VERBS_VENDOR_ID;
+    attr->vendor_part_id = VERBS_VENDOR_PART_ID;
+    attr->hw_ver = VERBS_HW_VERSION;
+    attr->max_qp = QUERY_MAX_QP;
+    attr->max_qp_wr = MAX_WR;
+    attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
+                             IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
+                             IBV_DEVICE_SRQ_RESIZE;
+    attr->max_sge = MAX_SGE;
+    attr->max_sge_rd = MAX_SGE;
+    attr->max_cq = QUERY_MAX_OBJECTS;
+    attr->max_cqe = MAX_CQE;
+    attr->max_mr = MAX_MR;
+    attr->max_pd = QUERY_MAX_OBJECTS;
+    attr->max_qp_rd_atom = MAX_RD_ATOMIC;
+    attr->max_res_rd_atom = MAX_RD_ATOMIC * QUERY_MAX_QP;
+    attr->max_qp_init_rd_atom = MAX_RD_ATOMIC;
+    attr->atomic_cap = IBV_ATOMIC_HCA;
+    attr->max_ah = QUERY_MAX_OBJECTS;
+    attr->max_srq = QUERY_MAX_OBJECTS;
+    attr->max_srq_wr = MAX_WR;
+    attr->max_srq_sge = MAX_SGE;
+    attr->max_pkeys = 1;
+    attr->local_ca_ack_delay = QUERY_ACK_DELAY;
+    attr->phys_port_cnt = 1;
+    return 0;
+}
+
+int ibv_query_device_ex_op(struct ibv_context *context,
+                           const struct ibv_query_device_ex_input *input,
+                           struct ibv_device_attr_ex *attr, size_t size)
+{
+    struct ibv_device_attr_ex all;
+
+    if (input != NULL && input->comp_mask != 0)
+        return EINVAL;
+    if (size < sizeof(attr->orig_attr))
+        return EINVAL;
+    memset(&all, 0, sizeof(all));
+    int err = ibv_query_device(context, &all.orig_attr);
+    if (err != 0)
+        return err;
+    all.hca_core_clock = 1000 * 1000; /* kHz: query_rt_values counts nanoseconds */
+    all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+    all.phys_port_cnt_ex = 1;
+    memset(attr, 0, size);
+    memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
+    return 0;
+}
+
+int ibv_query_rt_values_op(struct ibv_context *context, struct ibv_values_ex *values)
+{
+    uint32_t known = 0;
+
+    (void)context;
+    if ((values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) != 0) {
+        if (clock_gettime(CLOCK_MONOTONIC_RAW, &values->raw_clock) != 0)
+            return errno;
+        known = IBV_VALUES_MASK_RAW_CLOCK;
+    }
+    values->comp_mask = known;
+    return 0;
+}
+
+static void query_set_speed(union port_attr_newest *a, uint32_t mbps)
+{
+    unsigned i = 0;
+
+    if (mbps == 0)
+        mbps = QUERY_UNKNOWN_MBPS;
+    while (i + 1 < sizeof(query_speeds) / sizeof(query_speeds[0]) && mbps > query_speeds[i].mbps)
+        i++;
+    a->attr.active_width = query_speeds[i].width;
+    if (query_speeds[i].speed <= UINT8_MAX) {
+        a->attr.active_speed = (uint8_t)query_speeds[i].speed;
+    } else {
+        a->attr.active_speed = 128; /* the fastest that fits the old field */
+        a->active_speed_ex = query_speeds[i].speed;
+    }
+}
+
+static int query_port(struct ibv_context *context, uint32_t port_num, union port_attr_newest *a)
+{
+    struct verbena_device info;
+
+    if (port_num != VERBS_PORT)
+        return EINVAL;
+    int err = verbena_device_query(obj_ctx(context)->host, &info);
+    if (err == -ENODEV) { /* the interface has gone: a port that is down */
+        info = obj_ctx(context)->device->info;
+        info.up = false;
+    } else if (err != 0) {
+        return -err;
+    }
+    memset(a, 0, sizeof(*a));
+    a->attr.state = info.up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+    a->attr.phys_state = info.up ? PHYS_STATE_LINK_UP : PHYS_STATE_DISABLED;
+    a->attr.max_mtu = IBV_MTU_4096;
+    a->attr.active_mtu = convert_mtu_from_bytes(info.active_mtu_bytes);
+    a->attr.gid_tbl_len = VERBENA_GID_TABLE_SIZE;
+    a->attr.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+    a->attr.max_msg_sz = MAX_MESSAGE_BYTES;
+    a->attr.pkey_tbl_len = 1;
+    a->attr.max_vl_num = 1;
+    a->attr.link_layer = IBV_LINK_LAYER_ETHERNET;
+    a->attr.flags = IBV_QPF_GRH_REQUIRED;
+    query_set_speed(a, info.speed_mbps);
+    return 0;
+}
+
+int ibv_query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
+                      size_t size)
+{
+    union port_attr_newest all;
+
+    int err = query_port(context, port_num, &all);
+    if (err != 0)
+        return err;
+    memset(attr, 0, size);
+    memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
+    return 0;
+}
+
+#undef ibv_query_port
+/* For programs built before the port attributes grew: only what fits theirs. */
+VERBS_ABI int ibv_query_port(struct ibv_context *context, uint8_t port_num,
+                             struct _compat_ibv_port_attr *attr)
+{
+    return ibv_query_port_op(context, port_num, (struct ibv_port_attr *)(void *)attr,
+                             COMPAT_PORT_ATTR_BYTES);
+}
+
+VERBS_ABI int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num,
+                                   uint64_t *speed_100mbps)
+{
+    struct verbena_device info;
+
+    if (port_num != VERBS_PORT)
+        return EINVAL;
+    int err = verbena_device_query(obj_ctx(context)->host, &info);
+    if (err != 0)
+        return -err;
+    *speed_100mbps = (info.speed_mbps != 0 ? info.speed_mbps : QUERY_UNKNOWN_MBPS) / 100;
+    return 0;
+}

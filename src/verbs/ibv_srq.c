@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_srq.c: shared receive queues.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/ibv_objects.h"
+
+VERBS_ABI struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+    struct ibv_srq_obj *obj = calloc(1, sizeof(*obj));
+    if (obj == NULL) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    struct ibv_context *context = pd->context;
+    obj->host = obj_ctx(context)->host;
+    obj->ibv.context = context;
+    obj->ibv.srq_context = init->srq_context;
+    obj->ibv.pd = pd;
+    obj->event[0].type = IBV_EVENT_SRQ_ERR;
+    obj->event[1].type = IBV_EVENT_SRQ_LIMIT_REACHED;
+    obj->event[0].owner = obj;
+    obj->event[1].owner = obj;
+    /* Before the engine knows the owner: events may come at once. */
+    pthread_mutex_init(&obj->ibv.mutex, NULL);
+    pthread_cond_init(&obj->ibv.cond, NULL);
+    uint32_t max_wr = init->attr.max_wr, max_sge = init->attr.max_sge;
+    /* The limit is armed by modify; at creation it is ignored, as everywhere. */
+    int err = verbena_srq_create(obj->host, obj_pd(pd)->pd, &max_wr, &max_sge, 0, obj, &obj->srq);
+    if (err != 0) {
+        free(obj);
+        errno = -err;
+        return NULL;
+    }
+    init->attr.max_wr = max_wr;
+    init->attr.max_sge = max_sge;
+    obj->ibv.handle = obj_born(context);
+    return &obj->ibv;
+}
+
+VERBS_ABI int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+    struct ibv_srq_obj *obj = obj_srq(srq);
+    int err = 0;
+
+    if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0)
+        return EINVAL;
+    if ((mask & IBV_SRQ_MAX_WR) != 0) {
+        uint32_t max_wr = attr->max_wr;
+        if (max_wr == 0)
+            return EINVAL;
+        err = verbena_srq_resize(obj->host, obj->srq, &max_wr);
+        if (err == 0)
+            attr->max_wr = max_wr;
+    }
+    if (err == 0 && (mask & IBV_SRQ_LIMIT) != 0)
+        err = verbena_srq_set_limit(obj->host, obj->srq, attr->srq_limit);
+    return -err;
+}
+
+VERBS_ABI int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
+{
+    verbena_srq_query(obj_srq(srq)->srq, &attr->max_wr, &attr->max_sge, &attr->srq_limit);
+    return 0;
+}
+
+VERBS_ABI int ibv_destroy_srq(struct ibv_srq *srq)
+{
+    struct ibv_srq_obj *obj = obj_srq(srq);
+    struct ibv_context *context = srq->context;
+
+    int err = verbena_srq_destroy(obj->host, obj->srq);
+    if (err != 0)
+        return -err;
+    uint32_t delivered = 0;
+    for (unsigned i = 0; i < 2; i++)
+        delivered += event_queue_purge(&obj_ctx(context)->async, &obj->event[i]);
+    event_await_acks(&srq->mutex, &srq->cond, &srq->events_completed, delivered);
+    pthread_cond_destroy(&srq->cond);
+    pthread_mutex_destroy(&srq->mutex);
+    free(obj);
+    obj_died(context);
+    return 0;
+}
