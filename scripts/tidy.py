@@ -223,6 +223,24 @@ def check_tests(files):
             yield path, 1, f"has no test: tests/{floor}/test_{name}"
 
 
+def check_links(files):
+    """A relative link in a page leads to a file; [`name`](file) to a file that has the name."""
+    for path, text in files.items():
+        if not path.endswith(".md"):
+            continue
+        for match in re.finditer(r"\[([^\]]*)\]\(([^)#\s]+)[^)]*\)", text):
+            label, link = match.groups()
+            if re.match(r"\w+:", link):
+                continue
+            line = text.count("\n", 0, match.start()) + 1
+            target = os.path.normpath(os.path.join(os.path.dirname(path), link))
+            name = re.fullmatch(r"`(\w+)`", label)
+            if target not in files and not any(f.startswith(target + "/") for f in files):
+                yield path, line, f"links to {link}, which is not there"
+            elif name and target in files and not re.search(rf"\b{name[1]}\b", files[target]):
+                yield path, line, f"says that {name[1]} is in {link}, but it is not"
+
+
 def check_words(files):
     for path, text in files.items():
         if path == "scripts/tidy.py":
@@ -245,6 +263,7 @@ CHECKS = (
     check_style,
     check_names,
     check_tests,
+    check_links,
     check_words,
 )
 
