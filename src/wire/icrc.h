@@ -41,7 +41,8 @@ bool icrc_check(const struct icrc_pseudo *ip, const uint8_t *packet, size_t n);
  * covers them. Tries ip->ip_id/dont_fragment as given, then solves for the only (id, DF) that could
  * make the CRC right: CRC syndromes are linear in those 17 bits. True and *ip updated when one
  * exists. DEVIATES: 2^17 of 2^32 syndromes pass, so about 2^-15 of corrupted packets go undetected
- * by this check alone (the UDP checksum, where the sender sets one, catches most of those).
+ * by this check alone (the UDP checksum, where the sender sets one, catches most of those). Over
+ * IPv6, and in packets of over 8171 bytes (longer than any of RoCE), only what is given counts.
  */
 bool icrc_check_unknown_id(struct icrc_pseudo *ip, const uint8_t *packet, size_t n);
 

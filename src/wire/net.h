@@ -55,7 +55,9 @@ struct net_headers {
 };
 
 /* Parses a frame to *h and the UDP payload's place. Ethernet padding after the IP packet is
- * ignored. */
+ * ignored. 802.1Q tags (0x8100) only. After NET_OK h says all that the frame said, but for IPv4
+ * options and IPv6 extension headers; after any other verdict h and the payload's place are
+ * undefined. */
 enum net_verdict net_parse(const uint8_t *frame, size_t n, struct net_headers *h,
                            const uint8_t **payload, size_t *payload_bytes);
 /*
@@ -64,7 +66,8 @@ enum net_verdict net_parse(const uint8_t *frame, size_t n, struct net_headers *h
  */
 size_t net_build(const struct net_headers *h, const uint8_t *payload, size_t n,
                  uint8_t out[NET_MAX_HEADER_BYTES]);
-/* The part of h that the ICRC covers. */
+/* The part of h that the ICRC covers. IPv4 options and IPv6 extension headers are no part of it:
+ * RoCE v2 senders put none, and a packet that has them fails the ICRC. */
 void net_icrc_pseudo(const struct net_headers *h, struct icrc_pseudo *ip);
 
 #endif

@@ -83,7 +83,7 @@ struct opcode_info {
     const char *name;     /* "RC SEND Only", ... ; NULL: no such opcode */
     uint16_t headers;     /* enum header_flags */
     uint16_t flags;       /* enum opcode_flags */
-    uint8_t header_bytes; /* BTH and extended headers together */
+    uint8_t header_bytes; /* BTH and extended headers together; of a CNP, all 28 */
     uint8_t service;      /* enum opcode_service */
 };
 

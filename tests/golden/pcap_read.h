@@ -44,6 +44,7 @@ static inline struct pcap pcap_open(const char *path)
 static inline const uint8_t *pcap_next(struct pcap *p, size_t *n, const char *path)
 {
     enum { RECORD = 16 };
+    *n = 0;
     if (p->at == p->n)
         return NULL;
     pcap_demand(p->n - p->at >= RECORD, path);

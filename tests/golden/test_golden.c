@@ -131,7 +131,7 @@ static bool packet_parse(struct packet *p)
 
 static void packet_check_icrc(const struct packet *p)
 {
-    struct icrc_pseudo ip, hidden;
+    struct icrc_pseudo ip = {0}, hidden;
     net_icrc_pseudo(&p->net, &ip);
     assert_true(icrc_check(&ip, p->bytes, p->n));
     for (int df = 0; df < 2; df++) {

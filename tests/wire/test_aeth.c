@@ -22,8 +22,8 @@ static uint32_t credits_by_rule(uint8_t code)
 static void aeth_credits__rule(void **state)
 {
     (void)state;
-    for (uint8_t code = 0; code < AETH_CREDITS_NONE; code++)
-        assert_int_equal(aeth_credits(code), credits_by_rule(code));
+    for (unsigned code = 0; code < AETH_CREDITS_NONE; code++)
+        assert_int_equal(aeth_credits((uint8_t)code), credits_by_rule((uint8_t)code));
     assert_int_equal(aeth_credits(30), 32768);
 }
 

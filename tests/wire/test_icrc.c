@@ -147,7 +147,7 @@ static struct frame frame_make(bool v6, uint8_t opcode, const uint8_t *payload, 
         .udp_sport = 0xc123,
         .udp_dport = ROCE_UDP_PORT
     };
-    for (uint8_t i = 0; i < (v6 ? 16 : 4); i++) {
+    for (int i = 0; i < (v6 ? 16 : 4); i++) {
         net.src[i] = (uint8_t)(i * 17 + 1);
         net.dst[i] = (uint8_t)(i * 29 + 3);
     }
@@ -412,6 +412,62 @@ static void icrc_check_unknown_id__refuses(void **state)
     assert_false(icrc_check_unknown_id(&ip, packet, sizeof(packet)));
 }
 
+/* Of the identification, flags and offset of the sender's IPv4 header, only the bits of the
+ * identification and DF may be solved for. */
+static void icrc_check_unknown_id__which_bits(void **state)
+{
+    (void)state;
+    static const uint8_t payload[8] = {1};
+    struct frame f = frame_make(false, opcode_make(SERVICE_RC, OP_SEND_ONLY), payload, 8);
+    uint8_t *ip = f.bytes + f.ip_at;
+    size_t n = f.n - f.packet_at;
+    struct icrc_pseudo true_ip = pseudo_of_ipv4(ip);
+    for (int bit = 0; bit < 32; bit++) {
+        uint8_t mask = (uint8_t)(0x80 >> bit % 8);
+        ip[4 + bit / 8] ^= mask;
+        put_le32(f.bytes + f.n - 4, icrc_reference(ip, f.n - f.ip_at - 4));
+        ip[4 + bit / 8] ^= mask;
+        struct icrc_pseudo guess = true_ip;
+        bool solved = icrc_check_unknown_id(&guess, f.bytes + f.packet_at, n);
+        assert_int_equal(solved, bit < 16 || bit == 17); /* 16: reserved, 18: MF, then offset */
+        assert_int_equal(guess.ip_id, true_ip.ip_id ^ (bit < 16 ? 0x8000 >> bit : 0));
+        assert_int_equal(guess.dont_fragment, true_ip.dont_fragment ^ (bit == 17));
+    }
+    free(f.bytes);
+}
+
+/* An IPv6 packet whose error looks like another IPv4 identification is still an error. */
+static void icrc_check_unknown_id__ipv6_has_none(void **state)
+{
+    (void)state;
+    static uint8_t packet[64];
+    struct icrc_pseudo ip = any_pseudo(sizeof(packet)), other = ip;
+    other.ip_id ^= 5;
+    uint32_t error = icrc_begin(&ip, packet);
+    error = icrc_update(error, packet + 12, 48);
+    error ^= icrc_update(icrc_begin(&other, packet), packet + 12, 48);
+    ip.v6 = true;
+    seal(&ip, packet, sizeof(packet));
+    assert_true(icrc_check(&ip, packet, sizeof(packet)));
+    put_le32(packet + 60, get_le32(packet + 60) ^ error);
+    assert_false(icrc_check_unknown_id(&ip, packet, sizeof(packet)));
+}
+
+/* Longer than any RoCE packet: nothing is solved for, the given id still counts. */
+static void icrc_check_unknown_id__out_of_reach(void **state)
+{
+    (void)state;
+    static uint8_t packet[65000];
+    static const size_t sizes[] = {8171, 8172, 8173, 9000, 65000};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct icrc_pseudo ip = any_pseudo(sizes[i]), guess = ip;
+        seal(&ip, packet, sizes[i]);
+        assert_true(icrc_check_unknown_id(&guess, packet, sizes[i]));
+        guess.ip_id ^= 0x10;
+        assert_int_equal(icrc_check_unknown_id(&guess, packet, sizes[i]), sizes[i] < 8172);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -425,6 +481,9 @@ int main(void)
         cmocka_unit_test(icrc_check_unknown_id__every_length),
         cmocka_unit_test(icrc_check_unknown_id__every_id),
         cmocka_unit_test(icrc_check_unknown_id__refuses),
+        cmocka_unit_test(icrc_check_unknown_id__which_bits),
+        cmocka_unit_test(icrc_check_unknown_id__ipv6_has_none),
+        cmocka_unit_test(icrc_check_unknown_id__out_of_reach),
     };
     return cmocka_run_group_tests_name("icrc", tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static struct net_headers sample_headers(bool v6, uint8_t vlan_tags, bool checks
     h.vlan_tci[0] = vlan_tags > 0 ? 0x6064 : 0;
     h.vlan_tci[1] = vlan_tags > 1 ? 0x0fff : 0;
     h.v6 = v6;
-    for (uint8_t i = 0; i < (v6 ? 16 : 4); i++) {
+    for (int i = 0; i < (v6 ? 16 : 4); i++) {
         h.src[i] = (uint8_t)(0xf0 + i);
         h.dst[i] = (uint8_t)(0xe8 + 3 * i);
     }
@@ -51,7 +51,7 @@ static struct frame frame_make(bool v6, uint8_t vlan_tags, bool checksum)
     struct net_headers h = sample_headers(v6, vlan_tags, checksum);
     struct frame f = {.ip_at = 14 + (size_t)vlan_tags * 4};
     uint8_t payload[PAYLOAD];
-    for (uint8_t i = 0; i < PAYLOAD; i++)
+    for (int i = 0; i < PAYLOAD; i++)
         payload[i] = (uint8_t)(200 + 7 * i);
     f.n = net_build(&h, payload, PAYLOAD, f.bytes);
     f.udp_at = f.n - 8;
@@ -332,6 +332,25 @@ static void net_parse__truncated(void **state)
     }
 }
 
+/* The IP packet itself ends inside the header that follows it, and so does the frame. */
+static void net_parse__short_ip_payload(void **state)
+{
+    (void)state;
+    for (uint16_t n = 0; n < 8; n++) {
+        struct frame f = frame_make(false, 0, true);
+        put_be16(f.bytes + f.ip_at + 2, (uint16_t)(20 + n));
+        mend_ipv4(&f);
+        f.n = f.udp_at + n;
+        assert_int_equal(verdict_of(&f), NET_BAD_UDP_LENGTH);
+        f = frame_make(true, 0, true);
+        put_be16(f.bytes + f.ip_at + 4, n);
+        f.n = f.udp_at + n;
+        assert_int_equal(verdict_of(&f), NET_BAD_UDP_LENGTH);
+        f.bytes[f.ip_at + 6] = 60; /* an extension header that is not there */
+        assert_int_equal(verdict_of(&f), NET_BAD_IP_HEADER);
+    }
+}
+
 /* With a UDP checksum, no single flipped bit from the IP addresses on goes unseen. */
 static void net_parse__flipped(void **state)
 {
@@ -379,6 +398,7 @@ int main(void)
         cmocka_unit_test(net_parse__ipv6_chains),
         cmocka_unit_test(net_parse__chain_has_a_limit),
         cmocka_unit_test(net_parse__truncated),
+        cmocka_unit_test(net_parse__short_ip_payload),
         cmocka_unit_test(net_parse__flipped),
         cmocka_unit_test(net_icrc_pseudo__fields),
     };
