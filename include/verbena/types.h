@@ -19,6 +19,8 @@ enum {
     MAX_RD_ATOMIC = 16,     /* outstanding READ/atomic requests a QP, each side */
     MAX_WR = 32768,         /* WRs of one queue */
     MAX_CQE = 1 << 22,      /* entries of one CQ */
+    MAX_QP = (1 << 14) - 2, /* of one process: the QPNs of a slot, less the reserved ones */
+    MAX_MR = 1 << 16,       /* of one process */
     PATH_MTU_MIN_BYTES = 256,
     PATH_MTU_MAX_BYTES = 4096,
     MAX_MESSAGE_BYTES = 1 << 30, /* largest RC or UC message, 1 GiB */
@@ -244,6 +246,22 @@ struct nic_qp_cap {
     uint32_t max_send_sge;
     uint32_t max_recv_sge;
     uint32_t max_inline_bytes;
+};
+
+struct pd;
+struct cq;
+struct srq;
+
+/* What a new QP is to be. */
+struct qp_init {
+    enum qp_type type;
+    struct pd *pd;
+    struct cq *send_cq;
+    struct cq *recv_cq;
+    struct srq *srq;
+    bool sq_sig_all;
+    struct nic_qp_cap cap; /* raised to what was given on success */
+    void *owner;
 };
 
 #endif

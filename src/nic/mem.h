@@ -17,8 +17,6 @@
 struct nic;
 struct qp;
 
-enum { MAX_MR = 1 << 16 };
-
 struct pd {
     struct nic *nic;
     _Atomic uint32_t children; /* MRs, QPs, SRQs, AHs; must be 0 to free */

@@ -56,17 +56,6 @@ struct qp {
     struct heap_node timer;
 };
 
-struct qp_init {
-    enum qp_type type;
-    struct pd *pd;
-    struct cq *send_cq;
-    struct cq *recv_cq;
-    struct srq *srq;
-    bool sq_sig_all;
-    struct nic_qp_cap cap; /* raised to what was given on success */
-    void *owner;
-};
-
 /*
  * 0; -EINVAL: caps over the NIC's limits, missing CQ; -ENOMEM: memory or QPNs used up; -EOPNOTSUPP:
  * type not offered (yet). Draws an unpredictable QPN from the ranges given to nic_add_qpns.

@@ -145,7 +145,7 @@ static struct event_node *event_find(enum nic_event_type type, void *owner)
         break;
     default:
         nodes = ((struct ibv_qp_obj *)owner)->event;
-        n = QP_EVENT_COUNT;
+        n = QP_EVENTS;
         break;
     }
     for (unsigned i = 0; i < n; i++) {

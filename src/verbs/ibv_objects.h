@@ -10,7 +10,6 @@
 #include <sys/queue.h>
 
 #include "host/host.h"
-#include "nic/qp.h"
 #include "verbs/ibv_events.h"
 #include "verbs/verbs_newer.h"
 
@@ -37,7 +36,10 @@ struct ibv_dev_obj {
     TAILQ_ENTRY(ibv_dev_obj) link;
 };
 
-enum { CONTEXT_EVENTS = 3 }; /* PORT_ACTIVE, PORT_ERR, GID_CHANGE */
+enum {
+    CONTEXT_EVENTS = 3, /* PORT_ACTIVE, PORT_ERR, GID_CHANGE */
+    QP_EVENTS = 6,      /* FATAL, REQ_ERR, ACCESS_ERR, COMM_EST, SQ_DRAINED, LAST_WQE_REACHED */
+};
 
 struct ibv_ctx_obj {
     struct verbena_context *host;
@@ -89,7 +91,7 @@ struct ibv_qp_obj {
     struct verbena_context *host;
     bool sq_sig_all;
     struct ibv_ah_attr ah_attr; /* as last set, for queries */
-    struct event_node event[QP_EVENT_COUNT];
+    struct event_node event[QP_EVENTS];
 };
 
 struct ibv_ah_obj {

@@ -41,16 +41,12 @@ static int qp_check_init(struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 
 static void qp_init_events(struct ibv_qp_obj *obj)
 {
-    static const int types[QP_EVENT_COUNT] = {
-        [QP_EVENT_FATAL] = IBV_EVENT_QP_FATAL,
-        [QP_EVENT_REQ_ERR] = IBV_EVENT_QP_REQ_ERR,
-        [QP_EVENT_ACCESS_ERR] = IBV_EVENT_QP_ACCESS_ERR,
-        [QP_EVENT_COMM_EST] = IBV_EVENT_COMM_EST,
-        [QP_EVENT_SQ_DRAINED] = IBV_EVENT_SQ_DRAINED,
-        [QP_EVENT_LAST_WQE] = IBV_EVENT_QP_LAST_WQE_REACHED,
+    static const int types[QP_EVENTS] = {
+        IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR,
+        IBV_EVENT_COMM_EST, IBV_EVENT_SQ_DRAINED, IBV_EVENT_QP_LAST_WQE_REACHED,
     };
 
-    for (unsigned i = 0; i < QP_EVENT_COUNT; i++) {
+    for (unsigned i = 0; i < QP_EVENTS; i++) {
         obj->event[i].owner = obj;
         obj->event[i].type = types[i];
     }
@@ -198,7 +194,7 @@ VERBS_ABI int ibv_destroy_qp(struct ibv_qp *qp)
     if (err != 0)
         return -err;
     uint32_t delivered = 0;
-    for (unsigned i = 0; i < QP_EVENT_COUNT; i++)
+    for (unsigned i = 0; i < QP_EVENTS; i++)
         delivered += event_queue_purge(&obj_ctx(context)->async, &obj->event[i]);
     event_await_acks(&qp->mutex, &qp->cond, &qp->events_completed, delivered);
     pthread_cond_destroy(&qp->cond);

@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "base/bytes.h"
-#include "nic/nic.h"
 #include "verbs/ibv_convert.h"
 #include "verbs/ibv_objects.h"
 
@@ -15,8 +14,7 @@ enum {
     PHYS_STATE_DISABLED = 3, /* IBA PortPhysicalState */
     PHYS_STATE_LINK_UP = 5,
     QUERY_MAX_OBJECTS = 65536, /* kinds that only memory limits */
-    QUERY_MAX_QP = QPN_PER_SLOT - 2,
-    QUERY_ACK_DELAY = 15, /* 4.096 us << 15 = 134 ms: what a descheduled process may need */
+    QUERY_ACK_DELAY = 15,      /* 4.096 us << 15 = 134 ms: what a descheduled process may need */
 };
 
 /* IBV_LINK_LAYER_ETHERNET speeds in the words of InfiniBand: lane speed x width. */
@@ -59,7 +57,7 @@ VERBS_ABI int ibv_query_device(struct ibv_context *context, struct ibv_device_at
     attr->vendor_id = VERBS_VENDOR_ID;
     attr->vendor_part_id = VERBS_VENDOR_PART_ID;
     attr->hw_ver = VERBS_HW_VERSION;
-    attr->max_qp = QUERY_MAX_QP;
+    attr->max_qp = MAX_QP;
     attr->max_qp_wr = MAX_WR;
     attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
                              IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
@@ -71,7 +69,7 @@ VERBS_ABI int ibv_query_device(struct ibv_context *context, struct ibv_device_at
     attr->max_mr = MAX_MR;
     attr->max_pd = QUERY_MAX_OBJECTS;
     attr->max_qp_rd_atom = MAX_RD_ATOMIC;
-    attr->max_res_rd_atom = MAX_RD_ATOMIC * QUERY_MAX_QP;
+    attr->max_res_rd_atom = MAX_RD_ATOMIC * MAX_QP;
     attr->max_qp_init_rd_atom = MAX_RD_ATOMIC;
     attr->atomic_cap = IBV_ATOMIC_HCA;
     attr->max_ah = QUERY_MAX_OBJECTS;
