@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * config.c: settings from the environment.
+ *   VERBENA_FAULT=SPEC        faults on what is sent (port_fault.h)
+ *   VERBENA_PCAP=FILE         capture of all packets
+ *   VERBENA_STATS=FILE or -   counters at the end
+ *   VERBENA_ALLOW_UIDS=N,N    users whose forwarded packets are taken, and who are given theirs
+ *   VERBENA_GSO=0             every packet its own datagram
+ *   VERBENA_FLOWS=0           no sockets for single flows
+ */
+#include "host/host_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *setting(const char *name)
+{
+    const char *v = getenv(name);
+    return v != NULL && v[0] != '\0' ? v : NULL;
+}
+
+static int read_uids(const char *text, struct port_udp_config *c)
+{
+    const char *p = text;
+    for (;;) {
+        char *end;
+        errno = 0;
+        unsigned long v = strtoul(p, &end, 10);
+        bool ok = *p >= '0' && *p <= '9' && errno == 0 && v < UINT32_MAX &&
+                  (*end == '\0' || *end == ',') && c->allow_uids < MAX_ALLOW_UIDS;
+        if (!ok) {
+            fprintf(stderr,
+                    "verbena: VERBENA_ALLOW_UIDS=%s: want up to %d user numbers, with commas\n",
+                    text, MAX_ALLOW_UIDS);
+            return -EINVAL;
+        }
+        c->allow_uid[c->allow_uids++] = (uid_t)v;
+        if (*end == '\0')
+            return 0;
+        p = end + 1;
+    }
+}
+
+/* `0` or `1`. */
+static int read_switch(const char *name, bool *off)
+{
+    const char *v = setting(name);
+    if (v == NULL)
+        return 0;
+    if (strcmp(v, "0") != 0 && strcmp(v, "1") != 0) {
+        fprintf(stderr, "verbena: %s=%s: want 0 or 1\n", name, v);
+        return -EINVAL;
+    }
+    *off = v[0] == '0';
+    return 0;
+}
+
+int config_read(struct host_config *c)
+{
+    memset(c, 0, sizeof(*c));
+    c->pcap_path = setting("VERBENA_PCAP");
+    c->stats_path = setting("VERBENA_STATS");
+    const char *fault = setting("VERBENA_FAULT");
+    if (fault != NULL) {
+        char message[FAULT_MESSAGE_BYTES];
+        if (fault_parse(fault, &c->fault, message) != 0) {
+            fprintf(stderr, "verbena: VERBENA_FAULT: %s\n", message);
+            return -EINVAL;
+        }
+        c->faulty = true;
+    }
+    const char *uids = setting("VERBENA_ALLOW_UIDS");
+    int err = uids != NULL ? read_uids(uids, &c->udp) : 0;
+    err = err == 0 ? read_switch("VERBENA_GSO", &c->udp.no_gso) : err;
+    return err == 0 ? read_switch("VERBENA_FLOWS", &c->udp.no_flows) : err;
+}

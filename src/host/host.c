@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * host.c: the one live NIC of a process: made at the first open, gone with the last close.
+ */
+#define _GNU_SOURCE
+#include "host/host_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    WINDOW_MIN_BYTES = 64 << 10,
+    WINDOW_MAX_BYTES = 1 << 20,
+};
+
+struct host *host_current;
+pthread_mutex_t host_open_lock = PTHREAD_MUTEX_INITIALIZER;
+
+uint64_t host_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static int64_t wall_offset_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec - (int64_t)host_now_ns();
+}
+
+static uint64_t random_seed(void)
+{
+    uint64_t seed;
+    if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
+        seed = host_now_ns() * 0x9e3779b97f4a7c15u ^ (uint64_t)getpid();
+    return seed;
+}
+
+/* What a QP may have in flight, so that a receiving socket like ours holds it: the kernel counts
+ * about twice the bytes of a packet. */
+static uint32_t window_bytes(uint32_t rcvbuf_bytes)
+{
+    uint32_t w = rcvbuf_bytes / 5 * 2;
+    if (w < WINDOW_MIN_BYTES)
+        return WINDOW_MIN_BYTES;
+    return w < WINDOW_MAX_BYTES ? w : WINDOW_MAX_BYTES;
+}
+
+static void host_destroy(struct host *h)
+{
+    progress_stop(h);
+    if (h->port != NULL)
+        h->port->ops->close(h->port);
+    if (h->tap != NULL)
+        port_tap_close(h->tap);
+    if (h->nic != NULL)
+        nic_destroy(h->nic);
+    if (h->alive != NULL)
+        munmap(h->alive, (size_t)sysconf(_SC_PAGESIZE));
+    free(h);
+}
+
+static int create_alive_page(struct host *h)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return -ENOMEM;
+    madvise(p, page, MADV_WIPEONFORK); /* kernels without it: fork() still runs our handler */
+    h->alive = p;
+    atomic_store(h->alive, 1);
+    return 0;
+}
+
+static int create_port(struct host *h)
+{
+    struct host_config *c = &h->config;
+    if (c->pcap_path != NULL) {
+        int err = port_tap_create(c->pcap_path, wall_offset_ns(), &h->tap);
+        if (err != 0) {
+            fprintf(stderr, "verbena: VERBENA_PCAP=%s: %s\n", c->pcap_path,
+                    err == -EINVAL ? "exists and is not a capture of this kind" : strerror(-err));
+            return err;
+        }
+        c->udp.observer = port_tap_observer(h->tap);
+    }
+    c->udp.seed = random_seed();
+    int err = port_udp_create(&c->udp, &h->udp);
+    if (err == -EADDRINUSE) {
+        char holder[256];
+        port_udp_holder(ROCE_UDP_PORT, holder, sizeof(holder));
+        fprintf(stderr, "verbena: UDP port %d belongs to %s\n", ROCE_UDP_PORT,
+                holder[0] != '\0' ? holder : "somebody else");
+    }
+    if (err != 0)
+        return err;
+    h->port = h->udp;
+    return c->faulty ? port_fault_create(&c->fault, h->udp, host_now_ns(), &h->port) : 0;
+}
+
+static int host_create(struct host **out)
+{
+    struct host *h = calloc(1, sizeof(*h));
+    if (h == NULL)
+        return -ENOMEM;
+    h->control_fd = -1;
+    int err = config_read(&h->config);
+    err = err == 0 ? create_alive_page(h) : err;
+    err = err == 0 ? create_port(h) : err;
+    if (err == 0) {
+        struct nic_config nic = {.seed = random_seed(),
+                                 .window_bytes = window_bytes(port_udp_rcvbuf_bytes(h->udp))};
+        err = nic_create(&nic, &h->nic);
+    }
+    err = err == 0 ? nic_add_qpns(h->nic, port_udp_slot(h->udp)) : err;
+    err = err == 0 ? fork_watch() : err;
+    h->next_sport = (uint32_t)random_seed();
+    err = err == 0 ? progress_start(h) : err;
+    if (err != 0) {
+        host_destroy(h);
+        return err;
+    }
+    *out = h;
+    return 0;
+}
+
+int verbena_open(const char *device_name, const struct verbena_callbacks *cb, void *owner,
+                 struct verbena_context **out)
+{
+    struct verbena_context *ctx = calloc(1, sizeof(*ctx));
+    if (ctx == NULL)
+        return -ENOMEM;
+    int err = device_find(device_name, &ctx->device);
+    if (err != 0) {
+        free(ctx);
+        return err;
+    }
+    pthread_mutex_lock(&host_open_lock);
+    if (host_current != NULL && !host_alive(host_current))
+        fork_abandon(host_current); /* a raw clone: no handler ran */
+    if (host_current == NULL)
+        err = host_create(&host_current);
+    if (err == 0) {
+        host_current->users++;
+        ctx->host = host_current;
+    }
+    pthread_mutex_unlock(&host_open_lock);
+    if (err != 0) {
+        free(ctx);
+        return err;
+    }
+    ctx->callbacks = *cb;
+    ctx->owner = owner;
+    gid_init(ctx);
+    *out = ctx;
+    return 0;
+}
+
+static bool nic_in_use(struct nic *nic)
+{
+    return atomic_load(&nic->objects) != 0 || nic->qp_count != 0;
+}
+
+void verbena_close(struct verbena_context *ctx)
+{
+    struct host *h = ctx->host;
+    if (!host_alive(h)) {
+        pthread_mutex_destroy(&ctx->gid_lock);
+        free(ctx);
+        return;
+    }
+    progress_lock(&h->events);
+    ctx->callbacks = (struct verbena_callbacks){0};
+    progress_unlock(&h->events);
+    progress_dispatch(h);
+    pthread_mutex_lock(&host_open_lock);
+    /* Objects that the program left behind keep the engine, and the contexts they name. */
+    bool left = nic_in_use(h->nic);
+    h->users--;
+    if (h->users == 0 && !left) {
+        stats_write(h);
+        host_destroy(h);
+        host_current = NULL;
+    }
+    pthread_mutex_unlock(&host_open_lock);
+    if (!left) {
+        pthread_mutex_destroy(&ctx->gid_lock);
+        free(ctx);
+    }
+}
+
+/* A program that ends without closing still leaves its counters. */
+__attribute__((destructor)) static void at_exit(void)
+{
+    if (host_current != NULL && host_alive(host_current))
+        stats_write(host_current);
+}
+
+struct host_object *host_object_create(struct verbena_context *ctx, void *owner)
+{
+    struct host_object *o = calloc(1, sizeof(*o));
+    if (o != NULL) {
+        o->ctx = ctx;
+        o->owner = owner;
+    }
+    return o;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * host_priv.h: what the files of the live device share.
+ *
+ * Locks, in this order: the process-wide open lock, rx, tx, events. rx: one thread receives and
+ * feeds nic_input. tx: one thread outputs and advances timers. events: callbacks run, or an object
+ * that has events is destroyed. Progress only ever tries rx, tx and events: who finds one taken
+ * leaves the work to its holder, who looks again after it has let go.
+ */
+#ifndef HOST_HOST_PRIV_H
+#define HOST_HOST_PRIV_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "host/host.h"
+#include "nic/nic.h"
+#include "port/port_fault.h"
+#include "port/port_tap.h"
+#include "port/port_udp.h"
+
+/* A mutex that is mostly tried. wanted: threads that wait for it; who only tries stays away. */
+struct host_lock {
+    pthread_mutex_t mutex;
+    _Atomic uint32_t wanted;
+};
+
+/* From the environment, once a process. */
+struct host_config {
+    struct port_udp_config udp;
+    bool faulty;
+    struct fault_spec fault;
+    const char *pcap_path;  /* or NULL */
+    const char *stats_path; /* or NULL; "-": stderr */
+};
+
+struct host {
+    struct nic *nic;
+    struct port *port; /* outermost */
+    struct port *udp;
+    struct port_tap *tap; /* or NULL */
+    struct host_config config;
+    struct port_receiver receiver;
+    uint64_t rx_now_ns; /* of the receive call that runs; under rx */
+    /* In a page that the kernel wipes in every child: 1 here, 0 there. */
+    _Atomic uint32_t *alive;
+    unsigned users; /* contexts open; under the open lock */
+    uint32_t next_sport;
+    struct host_lock rx, tx, events;
+    /* The helper thread. */
+    pthread_t helper;
+    bool helper_runs;
+    int control_fd; /* eventfd: stop, or look at deadlines again */
+    _Atomic bool stop;
+    _Atomic uint64_t sleep_until_ns; /* 0: awake; written by the helper, cleared by who wakes it */
+    _Atomic bool napping;
+    _Atomic uint64_t polls; /* progress calls of other threads */
+};
+
+struct verbena_context {
+    struct host *host;
+    struct verbena_callbacks callbacks;
+    void *owner;
+    struct verbena_device device; /* as it was at open */
+    pthread_mutex_t gid_lock;
+    uint64_t gid_read_ns;
+    struct verbena_gid gid[VERBENA_GID_TABLE_SIZE];
+};
+
+/* What the engine has as owner of a CQ, SRQ or QP. */
+struct host_object {
+    struct verbena_context *ctx;
+    void *owner;    /* the caller's */
+    uint16_t sport; /* QP: its UDP source port */
+};
+
+/* host.c */
+uint64_t host_now_ns(void);
+static inline bool host_alive(const struct host *h)
+{
+    return atomic_load_explicit(h->alive, memory_order_relaxed) != 0;
+}
+/* The host of this process, for fork.c and the counters; under the open lock. */
+extern struct host *host_current;
+extern pthread_mutex_t host_open_lock;
+struct host_object *host_object_create(struct verbena_context *ctx, void *owner);
+
+/* config.c */
+/* 0, or -EINVAL after a message on stderr. */
+int config_read(struct host_config *c);
+
+/* progress.c */
+int progress_start(struct host *h);
+void progress_stop(struct host *h);
+/* Receives, sends, serves timers, calls back. Returns packets received. */
+unsigned progress_run(struct host *h);
+/* Sends what is queued, serves timers, calls back; receives nothing. */
+void progress_send(struct host *h);
+/* Calls back for completions and async events. */
+void progress_dispatch(struct host *h);
+/* Somebody waits for events and will not poll: the helper must not nap. */
+void progress_expect(struct host *h);
+void progress_lock(struct host_lock *l);
+void progress_unlock(struct host_lock *l);
+/* When it returns, every engine call that ran when it was called has ended. */
+void progress_grace(struct host *h);
+
+/* fork.c */
+int fork_watch(void);
+/* In a child: closes what was inherited and forgets the parent's host. */
+void fork_abandon(struct host *h);
+
+/* device.c */
+int device_find(const char *name, struct verbena_device *out);
+
+/* gid.c */
+void gid_init(struct verbena_context *ctx);
+
+/* stats.c */
+void stats_write(struct host *h);
+
+#endif

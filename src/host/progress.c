@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * progress.c: who drives the engine. Callers do, inline; the helper thread does when nobody calls:
+ * it sleeps until packets come or a deadline is near.
+ *
+ * A program that polls would find the helper in its way: each packet wakes it, it finds nothing,
+ * and takes the CPU meanwhile. So after some wakes in vain the helper turns to napping, blind to
+ * the socket, for as long as others poll; a nap that ends with packets waiting means that the
+ * program stopped polling (it may spin on memory), and the helper is back on the socket.
+ */
+#define _GNU_SOURCE
+#include "host/host_priv.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    RECEIVE_PACKETS = 512, /* about that many at a time, then answers go out */
+    TRAINS_PER_FLUSH = 8,
+    SEND_ROUNDS_MAX = 64, /* flushes of one call; the helper goes on */
+    VAIN_WAKES_MAX = 6,
+    HELPER_STACK_BYTES = 512 << 10,
+};
+static const uint64_t NAP_FIRST_NS = 200000;
+static const uint64_t NAP_MAX_NS = 1000000;
+
+void progress_lock(struct host_lock *l)
+{
+    atomic_fetch_add(&l->wanted, 1);
+    pthread_mutex_lock(&l->mutex);
+    atomic_fetch_sub(&l->wanted, 1);
+}
+
+void progress_unlock(struct host_lock *l)
+{
+    pthread_mutex_unlock(&l->mutex);
+}
+
+/* false: taken, or somebody waits for it. */
+static bool try_lock(struct host_lock *l)
+{
+    return atomic_load_explicit(&l->wanted, memory_order_relaxed) == 0 &&
+           pthread_mutex_trylock(&l->mutex) == 0;
+}
+
+void progress_grace(struct host *h)
+{
+    progress_lock(&h->rx);
+    progress_unlock(&h->rx);
+    progress_lock(&h->tx);
+    progress_unlock(&h->tx);
+    progress_send(h); /* whoever stayed away because we waited left it to us */
+}
+
+static uint64_t deadline(struct host *h)
+{
+    uint64_t nic = nic_deadline(h->nic);
+    uint64_t port = h->port->ops->deadline(h->port);
+    return nic < port ? nic : port;
+}
+
+static void wake(struct host *h)
+{
+    uint64_t one = 1;
+    while (write(h->control_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+        ;
+}
+
+/* The helper sleeps longer than the next deadline allows: wake it, once. */
+static void check_sleeper(struct host *h)
+{
+    uint64_t until = atomic_load(&h->sleep_until_ns);
+    if (until != 0 && deadline(h) < until &&
+        atomic_compare_exchange_strong(&h->sleep_until_ns, &until, 0))
+        wake(h);
+}
+
+/* With tx held: timers, then trains until nothing is left or the port is full. false: gave up
+ * before the end. */
+static bool send_all(struct host *h)
+{
+    for (unsigned round = 0; round < SEND_ROUNDS_MAX; round++) {
+        uint64_t now = host_now_ns();
+        if (nic_deadline(h->nic) <= now)
+            nic_advance(h->nic, now);
+        bool more = false;
+        if (h->port->ops->writable(h->port))
+            more = nic_output(h->nic, now, &h->port->sink, TRAINS_PER_FLUSH);
+        h->port->ops->flush(h->port, now);
+        if (!more || !h->port->ops->writable(h->port))
+            return true;
+    }
+    return false;
+}
+
+static bool send_work(struct host *h)
+{
+    if (nic_has_output(h->nic) && h->port->ops->writable(h->port))
+        return true;
+    uint64_t d = deadline(h);
+    return d != UINT64_MAX && d <= host_now_ns();
+}
+
+static void send(struct host *h)
+{
+    /* Who queued something and then found tx taken relies on its holder to look once more after
+     * letting go: each side writes, then reads what the other wrote. */
+    for (;;) {
+        atomic_thread_fence(memory_order_seq_cst);
+        if (!send_work(h))
+            return;
+        if (!try_lock(&h->tx))
+            return;
+        bool finished = send_all(h);
+        progress_unlock(&h->tx);
+        if (!finished) {
+            wake(h);
+            return;
+        }
+    }
+}
+
+static void dispatch_all(struct host *h)
+{
+    struct host_object *o;
+    while ((o = nic_notify_next(h->nic)) != NULL) {
+        if (o->ctx->callbacks.completion != NULL)
+            o->ctx->callbacks.completion(o->owner);
+    }
+    struct nic_event e;
+    while (nic_event_next(h->nic, &e)) {
+        o = e.owner;
+        if (o->ctx->callbacks.async_event != NULL)
+            o->ctx->callbacks.async_event(e.type, o->owner);
+    }
+}
+
+void progress_dispatch(struct host *h)
+{
+    for (;;) {
+        atomic_thread_fence(memory_order_seq_cst);
+        if (atomic_load_explicit(&h->nic->notify_count, memory_order_relaxed) == 0 &&
+            atomic_load_explicit(&h->nic->event_count, memory_order_relaxed) == 0)
+            return;
+        if (!try_lock(&h->events))
+            return;
+        dispatch_all(h);
+        progress_unlock(&h->events);
+    }
+}
+
+void progress_send(struct host *h)
+{
+    send(h);
+    progress_dispatch(h);
+    check_sleeper(h);
+}
+
+static void receiver_packets(struct port_receiver *r, const struct rx_packet *p, unsigned n)
+{
+    struct host *h = (struct host *)((char *)r - offsetof(struct host, receiver));
+    nic_input(h->nic, h->rx_now_ns, p, n);
+}
+
+static unsigned receive(struct host *h)
+{
+    if (!try_lock(&h->rx))
+        return 0;
+    h->rx_now_ns = host_now_ns();
+    unsigned seen = h->port->ops->receive(h->port, h->rx_now_ns, &h->receiver, RECEIVE_PACKETS);
+    progress_unlock(&h->rx);
+    return seen;
+}
+
+unsigned progress_run(struct host *h)
+{
+    atomic_fetch_add_explicit(&h->polls, 1, memory_order_relaxed);
+    unsigned seen = receive(h);
+    progress_send(h);
+    return seen;
+}
+
+void progress_expect(struct host *h)
+{
+    if (atomic_load_explicit(&h->napping, memory_order_relaxed) &&
+        atomic_exchange(&h->napping, false))
+        wake(h);
+}
+
+/* Everything that waits, and a little longer: the next packets of a stream are on their way. */
+static unsigned helper_serve(struct host *h)
+{
+    unsigned total = 0, empty = 0;
+    while (empty < PORT_EMPTY_CALLS && !atomic_load(&h->stop)) {
+        unsigned seen = receive(h);
+        send(h);
+        progress_dispatch(h);
+        total += seen;
+        empty = seen != 0 ? 0 : empty + 1;
+    }
+    return total;
+}
+
+/* Sleeps until packets come (unless napping), somebody wakes us, or the time has come. True when
+ * packets wait. */
+static bool helper_sleep(struct host *h, uint64_t nap_ns)
+{
+    uint64_t now = host_now_ns();
+    uint64_t until = nap_ns != 0 ? now + nap_ns : UINT64_MAX;
+    uint64_t d = deadline(h);
+    until = d < until ? d : until;
+    until = until == 0 ? 1 : until;
+    atomic_store(&h->sleep_until_ns, until);
+    /* Whoever armed an earlier one before that store could not see how long we sleep. */
+    if (deadline(h) < until || send_work(h)) {
+        atomic_store(&h->sleep_until_ns, 0);
+        return false;
+    }
+    uint64_t left = until <= now ? 0 : until - now;
+    struct timespec t = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+    struct pollfd fds[2] = {
+        {.fd = h->control_fd,             .events = POLLIN},
+        {.fd = h->port->ops->fd(h->port), .events = POLLIN}
+    };
+    int r = ppoll(fds, nap_ns != 0 ? 1 : 2, until == UINT64_MAX ? NULL : &t, NULL);
+    atomic_store(&h->sleep_until_ns, 0);
+    uint64_t count;
+    if (r > 0 && fds[0].revents != 0 && read(h->control_fd, &count, sizeof(count)) < 0)
+        return false;
+    return r > 0 && nap_ns == 0 && fds[1].revents != 0;
+}
+
+static void *helper_main(void *arg)
+{
+    struct host *h = arg;
+    uint64_t nap_ns = 0, polls_seen = 0;
+    unsigned vain = 0;
+    prctl(PR_SET_TIMERSLACK, 1000ul);
+    while (!atomic_load(&h->stop)) {
+        bool ready = helper_sleep(h, nap_ns);
+        unsigned seen = helper_serve(h);
+        if (nap_ns == 0) {
+            vain = seen != 0 ? 0 : vain + ready;
+            if (vain < VAIN_WAKES_MAX)
+                continue;
+            vain = 0;
+            nap_ns = NAP_FIRST_NS;
+            atomic_store(&h->napping, true);
+            polls_seen = atomic_load_explicit(&h->polls, memory_order_relaxed);
+            continue;
+        }
+        uint64_t polls = atomic_load_explicit(&h->polls, memory_order_relaxed);
+        if (seen != 0 || polls == polls_seen || !atomic_load(&h->napping)) {
+            nap_ns = 0;
+            atomic_store(&h->napping, false);
+        } else {
+            nap_ns = nap_ns * 2 < NAP_MAX_NS ? nap_ns * 2 : NAP_MAX_NS;
+        }
+        polls_seen = polls;
+    }
+    return NULL;
+}
+
+int progress_start(struct host *h)
+{
+    struct host_lock *locks[] = {&h->rx, &h->tx, &h->events};
+    for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); i++)
+        pthread_mutex_init(&locks[i]->mutex, NULL);
+    h->receiver.packets = receiver_packets;
+    h->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (h->control_fd < 0)
+        return -errno;
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, HELPER_STACK_BYTES);
+    /* The program's signals are the program's: the helper inherits a mask without any. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = pthread_create(&h->helper, &attr, helper_main, h);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    if (err != 0)
+        return -err;
+    pthread_setname_np(h->helper, "verbena");
+    h->helper_runs = true;
+    return 0;
+}
+
+void progress_stop(struct host *h)
+{
+    if (h->helper_runs) {
+        atomic_store(&h->stop, true);
+        wake(h);
+        pthread_join(h->helper, NULL);
+        h->helper_runs = false;
+    }
+    if (h->control_fd >= 0)
+        close(h->control_fd);
+    h->control_fd = -1;
+}
