@@ -107,7 +107,7 @@ static bool send_work(struct host *h)
     return d != UINT64_MAX && d <= host_now_ns();
 }
 
-static void send(struct host *h)
+static void send_queued(struct host *h)
 {
     /* Who queued something and then found tx taken relies on its holder to look once more after
      * letting go: each side writes, then reads what the other wrote. */
@@ -157,7 +157,7 @@ void progress_dispatch(struct host *h)
 
 void progress_send(struct host *h)
 {
-    send(h);
+    send_queued(h);
     progress_dispatch(h);
     check_sleeper(h);
 }
@@ -168,7 +168,7 @@ static void receiver_packets(struct port_receiver *r, const struct rx_packet *p,
     nic_input(h->nic, h->rx_now_ns, p, n);
 }
 
-static unsigned receive(struct host *h)
+static unsigned receive_some(struct host *h)
 {
     if (!try_lock(&h->rx))
         return 0;
@@ -181,7 +181,7 @@ static unsigned receive(struct host *h)
 unsigned progress_run(struct host *h)
 {
     atomic_fetch_add_explicit(&h->polls, 1, memory_order_relaxed);
-    unsigned seen = receive(h);
+    unsigned seen = receive_some(h);
     progress_send(h);
     return seen;
 }
@@ -198,8 +198,8 @@ static unsigned helper_serve(struct host *h)
 {
     unsigned total = 0, empty = 0;
     while (empty < PORT_EMPTY_CALLS && !atomic_load(&h->stop)) {
-        unsigned seen = receive(h);
-        send(h);
+        unsigned seen = receive_some(h);
+        send_queued(h);
         progress_dispatch(h);
         total += seen;
         empty = seen != 0 ? 0 : empty + 1;
