@@ -75,7 +75,10 @@ pair() { # WHAT SIZE PARSER COMMAND...: the same command as server and, with an 
 pingpong() { sed -n 's/.* = \([0-9.]*\) usec\/iter.*/\1 us a round trip/p'; }
 # perftest's last line of figures: size, iterations, peak, average Gb/s, million messages a second.
 bandwidth() {
-    awk '$1 ~ /^[0-9]+$/ && NF == 5 { r = sprintf("%.2f Gbit/s, %.3f M messages/s", $4, $5) }
+    awk '$1 ~ /^[0-9]+$/ && NF == 5 {
+             r = sprintf("%.1f thousand messages/s", $5 * 1000)
+             if ($1 >= 1024) r = sprintf("%.2f Gbit/s, %s", $4, r)
+         }
          END { print r }'
 }
 # Size, iterations, min, max, typical, average, deviation, 99%, 99.9%, in us (perftest halves the
