@@ -208,6 +208,7 @@ static void case_72(void **state)
     push(o, 2, WC_SUCCESS, false);
     push(o, 3, WC_SUCCESS, false);
     assert_ptr_equal(nic_notify_next(o->nic), &o->rcq);
+    push(o, 4, WC_SUCCESS, false);
     assert_null(nic_notify_next(o->nic));
 }
 

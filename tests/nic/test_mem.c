@@ -275,6 +275,23 @@ static void case_28_keys_change(void **state)
     }
 }
 
+/* Even when the generator gives the same low bits again. */
+static void case_28_same_bits_drawn_again(void **state)
+{
+    struct fixture *f = *state;
+    struct mem_table *t = &f->nic->mem;
+    struct rng ahead = t->rng;
+    uint32_t index = t->free_index[t->free_count - 1];
+    uint16_t low = (uint16_t)(rng_next(&ahead) >> 48);
+    struct mr *mr;
+
+    t->last_low[index] = low;
+    mr = reg(f, AREA, 0);
+    assert_int_equal(mr->key >> 16, index ^ t->index_secret);
+    assert_int_not_equal(mr->key & 0xffff, low);
+    drop(mr);
+}
+
 static void mem_reg__all_indexes(void **state)
 {
     struct fixture *f = *state;
@@ -338,33 +355,44 @@ static void mem_scatter__exact_bytes(void **state)
 struct watch {
     uint8_t *dst;
     size_t n;
-    _Atomic uint32_t round; /* written by the writer before it scatters the value round & 0xff */
-    _Atomic uint32_t seen;  /* last round that the reader has finished */
+    _Atomic uint32_t seen; /* last round that the reader has finished */
     _Atomic uint32_t torn;
+    _Atomic bool stop;
 };
 
-enum { WATCH_ROUNDS = 250, WATCH_STOP = UINT32_MAX };
+enum { WATCH_ROUNDS = 1000, SPINS = 2000 };
+
+/* Spins, as only a reader that runs at the same time sees anything, but not for ever. */
+static void wait_a_little(unsigned *spins)
+{
+    if (++*spins >= SPINS) {
+        *spins = 0;
+        sched_yield();
+    }
+}
 
 static void *watcher(void *arg)
 {
     struct watch *w = arg;
-    uint32_t round;
 
-    for (uint32_t next = 1;; next++) {
-        while ((round = atomic_load(&w->round)) != next && round != WATCH_STOP)
-            sched_yield();
-        if (round == WATCH_STOP)
-            return NULL;
-        while (__atomic_load_n(&w->dst[w->n - 1], __ATOMIC_ACQUIRE) != (uint8_t)round)
-            ;
-        for (size_t i = 0; i < w->n; i++) {
-            if (__atomic_load_n(&w->dst[i], __ATOMIC_RELAXED) != (uint8_t)round)
-                atomic_fetch_add(&w->torn, 1);
+    for (uint32_t round = 1;; round++) {
+        unsigned spins = 0;
+        bool torn = false;
+
+        while (__atomic_load_n(&w->dst[w->n - 1], __ATOMIC_ACQUIRE) != (uint8_t)round) {
+            if (atomic_load(&w->stop))
+                return NULL;
+            wait_a_little(&spins);
         }
+        for (size_t i = 0; i < w->n; i++)
+            torn |= __atomic_load_n(&w->dst[i], __ATOMIC_RELAXED) != (uint8_t)round;
+        if (torn)
+            atomic_fetch_add(&w->torn, 1);
         atomic_store(&w->seen, round);
     }
 }
 
+/* With plain memcpy (glibc 2.36) the rows of 1000 at 5 and 4096 at 40 fail in some 2% of rounds. */
 static void mem_scatter__last_byte_last(void **state)
 {
     static const struct {
@@ -384,6 +412,7 @@ static void mem_scatter__last_byte_last(void **state)
         {127,  9 },
         {128,  0 },
         {1000, 5 },
+        {4096, 40},
         {4096, 0 },
         {4096, 1 },
         {4095, 33},
@@ -400,13 +429,14 @@ static void mem_scatter__last_byte_last(void **state)
         memset(dst, 0, sizeof(dst));
         assert_int_equal(pthread_create(&thread, NULL, watcher, &w), 0);
         for (uint32_t round = 1; round <= WATCH_ROUNDS; round++) {
+            unsigned spins = 0;
+
             memset(src, (int)round, rows[r].n);
-            atomic_store(&w.round, round);
             mem_scatter(w.dst, src, w.n);
             while (atomic_load(&w.seen) != round)
-                sched_yield();
+                wait_a_little(&spins);
         }
-        atomic_store(&w.round, WATCH_STOP);
+        atomic_store(&w.stop, true);
         pthread_join(thread, NULL);
         assert_int_equal(atomic_load(&w.torn), 0);
     }
@@ -581,6 +611,7 @@ int main(void)
         CASE(mem_check__wrong_keys),
         CASE(mem_check__zero_based),
         CASE(case_28_keys_change),
+        CASE(case_28_same_bits_drawn_again),
         CASE(mem_reg__all_indexes),
         CASE(mem_invalidate__rkey_only),
         cmocka_unit_test(mem_scatter__exact_bytes),
