@@ -94,8 +94,8 @@ static bool acknowledge(struct qp *qp, struct psn limit, uint64_t now_ns)
     return complete;
 }
 
-/* An answer that is further on than the response that is due means that the response was lost
- * (IBA 9.7.5.2, implied NAK). */
+/* An answer that is further on than the response that is due means that the response was lost:
+ * an implied NAK. */
 static void implied_nak(struct qp *qp)
 {
     if (qp->req.implied_nak || qp->req.rnr_wait)
@@ -130,7 +130,7 @@ static void input_rnr(struct qp *qp, uint8_t code, uint64_t now_ns)
     nic_count(qp->nic, COUNTER_rnr_nak_retry_err, 1);
     if (r->rnr_wait)
         return;                    /* a second NAK of the same refusal */
-    if (qp->attr.rnr_retry != 7) { /* IBA 9.7.5.2.8: 7 is for ever */
+    if (qp->attr.rnr_retry != 7) { /* 7 is for ever */
         if (r->rnr_left == 0) {
             nic_count(qp->nic, COUNTER_rnr_retry_exceeded, 1);
             completer_fail(qp, WC_RNR_RETRY_EXC_ERR);
@@ -184,7 +184,7 @@ static void input_acknowledge(struct qp *qp, uint64_t now_ns, const struct rx_pa
         break;
     case AETH_RNR_NAK:
     case AETH_NAK:
-        /* A NAK acknowledges everything before its PSN (IBA 9.7.5.1.2). */
+        /* A NAK acknowledges everything before its PSN. */
         if (!acknowledge(qp, psn, now_ns))
             implied_nak(qp);
         else if (qp->state == QP_STATE_ERR || qp->sq.head == qp->sq.tail)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * replay.c: requests that come a second time (IBA 9.7.5.1.4): SENDs and WRITEs are acknowledged
+ * replay.c: requests that come a second time: SENDs and WRITEs are acknowledged
  * again and not executed, READs are executed again, atomics are answered from saved results. Also
  * the queue of replies, in PSN order.
  */
@@ -12,17 +12,25 @@
 
 static struct reply *reply_at(struct responder *r, uint32_t index)
 {
-    return &r->reply[index % MAX_RD_ATOMIC];
+    return &r->reply[index % MAX_REPLIES];
 }
 
 bool replay_queue(struct qp *qp, const struct reply *reply)
 {
     struct responder *r = &qp->resp;
-    if (r->reply_tail - r->reply_head == MAX_RD_ATOMIC)
+    if (r->reply_tail - r->reply_head == MAX_REPLIES)
         return false;
     *reply_at(r, r->reply_tail) = *reply;
     r->reply_tail++;
     return true;
+}
+
+uint32_t replay_count(const struct responder *r, bool replayed)
+{
+    uint32_t n = 0;
+    for (uint32_t i = r->reply_head; i != r->reply_tail; i++)
+        n += r->reply[i % MAX_REPLIES].replayed == replayed;
+    return n;
 }
 
 void replay_save_atomic(struct qp *qp, struct psn psn, uint8_t opcode, uint64_t original)
@@ -62,12 +70,12 @@ static bool rewind_queued(struct responder *r, struct psn psn)
     return false;
 }
 
-/* Into the queue by PSN, before those that come after it. Dropped when full: the requester asks
- * again. */
+/* Into the queue by PSN, before those that come after it. Dropped when there are many: the
+ * requester asks again, and new requests keep their room. */
 static void insert_by_psn(struct qp *qp, const struct reply *reply)
 {
     struct responder *r = &qp->resp;
-    if (!replay_queue(qp, reply)) {
+    if (replay_count(r, true) == MAX_RD_ATOMIC || !replay_queue(qp, reply)) {
         nic_count(qp->nic, COUNTER_resp_dropped_replays, 1);
         return;
     }

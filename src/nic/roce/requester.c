@@ -121,7 +121,7 @@ static bool takes_receive(const struct send_wqe *w)
            w->opcode == WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* IBA 10.8.3.3: a fenced WQE waits until all earlier READs and atomics are complete. */
+/* A fenced WQE waits until all earlier READs and atomics are complete. */
 static bool reads_pending(struct qp *qp)
 {
     for (uint32_t i = qp->sq.head; i != qp->req.next_wqe; i++)
@@ -325,7 +325,7 @@ static bool next_message_packet(struct qp *qp, struct send_wqe *w, uint32_t offs
         p->h.immdt = w->imm_or_inv;
     if (headers & HDR_IETH)
         p->h.ieth = w->imm_or_inv;
-    /* IBA 9.2.3: SE only in the last packet of SENDs and of WRITEs with immediate. */
+    /* SE only in the last packet of SENDs and of WRITEs with immediate. */
     p->h.bth.solicited = last && takes_receive(w) && (w->flags & WR_SOLICITED);
     packet_sent(qp, p, 1, last);
     return true;

@@ -41,8 +41,7 @@ static enum verdict check_psn(struct qp *qp, const struct rx_packet *p)
         return V_DUPLICATE;
     if (d > 0) {
         nic_count(qp->nic, COUNTER_out_of_sequence, 1);
-        /* One NAK for a gap: the rest of what was in flight is dropped without a word
-         * (IBA 9.7.5.1.3). */
+        /* One NAK for a gap: the rest of what was in flight is dropped without a word. */
         return r->nak_outstanding ? V_DROP : V_NAK_SEQUENCE;
     }
     r->nak_outstanding = false;
@@ -62,7 +61,7 @@ static enum verdict check_op_seq(const struct responder *r, uint16_t flags)
     return kind == r->message ? V_GO_ON : V_NAK_INVALID;
 }
 
-/* Is the operation one that this QP grants? (IBA 9.7.4.1.3: else it is an invalid request.) */
+/* Is the operation one that this QP grants? (If not it is an invalid request.) */
 static enum verdict check_op_valid(const struct qp *qp, uint16_t flags)
 {
     unsigned need = 0;
@@ -78,8 +77,7 @@ static enum verdict check_op_valid(const struct qp *qp, uint16_t flags)
 }
 
 /*
- * Bytes of this packet against the path MTU, its place in the message, and what the RETH announced
- * (IBA 9.7.4.1.6). Keeps the RETH of a WRITE.
+ * Bytes of this packet against the path MTU, its place in the message, and what the RETH announced.
  */
 static enum verdict check_length(struct qp *qp, const struct rx_packet *p, uint16_t flags)
 {
@@ -111,9 +109,11 @@ static enum verdict check_resource(struct qp *qp, uint16_t flags)
 {
     struct responder *r = &qp->resp;
     if (flags & (OPF_READ | OPF_ATOMIC)) {
-        /* More outstanding than agreed is an invalid request (IBA 9.7.4.1.5). */
+        /* More outstanding than agreed is an invalid request. */
         uint32_t limit = qp->attr.max_dest_rd_atomic;
-        return r->reply_tail - r->reply_head < limit ? V_GO_ON : V_NAK_INVALID;
+        /* Replays do not count: the network may hold back a request and let go of it when the
+         * requester has long had its answer and asked for more. */
+        return replay_count(r, false) < limit ? V_GO_ON : V_NAK_INVALID;
     }
     bool send_begins = (flags & OPF_SEND) && (flags & (OPF_FIRST | OPF_ONLY));
     bool write_imm = (flags & OPF_WRITE) && (flags & OPF_IMM);
@@ -484,7 +484,7 @@ static enum emit emit_next(struct qp *qp, struct train *t)
     struct responder *r = &qp->resp;
     if (r->reply_head == r->reply_tail)
         return emit_ack(qp, t);
-    struct reply *reply = &r->reply[r->reply_head % MAX_RD_ATOMIC];
+    struct reply *reply = &r->reply[r->reply_head % MAX_REPLIES];
     return reply->is_atomic ? emit_atomic(qp, reply, t) : emit_read(qp, reply, t);
 }
 

@@ -58,6 +58,10 @@ struct reply {
     struct psn msn;    /* that the reply carries */
 };
 
+enum {
+    MAX_REPLIES = 2 * MAX_RD_ATOMIC, /* as many new ones as agreed, and as many replays */
+};
+
 /* A finished atomic, kept for duplicates. */
 struct saved_atomic {
     bool valid;
@@ -82,7 +86,7 @@ struct responder {
     uint32_t write_rkey;
     uint32_t write_length;
     /* What to answer: replies in PSN order, then one ACK or NAK that covers all before epsn. */
-    struct reply reply[MAX_RD_ATOMIC];
+    struct reply reply[MAX_REPLIES];
     uint32_t reply_head, reply_tail; /* free-running */
     bool ack_due;
     bool nak_due;
@@ -127,6 +131,8 @@ void replay_input(struct qp *qp, const struct rx_packet *p);
 void replay_save_atomic(struct qp *qp, struct psn psn, uint8_t opcode, uint64_t original);
 /* Queues a reply; false: no room (more outstanding than agreed). */
 bool replay_queue(struct qp *qp, const struct reply *r);
+/* Replies in the queue that are replays, or that are not. */
+uint32_t replay_count(const struct responder *r, bool replayed);
 
 /* Appends one packet to a train if its size fits: false when the train must go first. train.c */
 bool train_fits(const struct train *t, uint32_t packet_bytes, uint16_t spans_needed);

@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_responder.c: what an RC responder answers to each request, well formed or not, new or
+ * repeated, and what it does to memory, receives, events and its own state.
+ */
+#include "script.h"
+
+/* clang-format off */
+#define ACK(...) {OUT, OP_ACKNOWLEDGE, __VA_ARGS__}
+/* A fatal NAK: the QP is in error once it is out. */
+#define INVALID(p, m) \
+    ACK(.syn = NAK(NAK_INVALID_REQUEST), .psn = p, .msn = m), {EVENT, EVENT_QP_REQ_ERR}, \
+    {STATE, QP_STATE_ERR}
+#define NO_ACCESS(p, m) \
+    ACK(.syn = NAK(NAK_REMOTE_ACCESS), .psn = p, .msn = m), {EVENT, EVENT_QP_ACCESS_ERR}, \
+    {STATE, QP_STATE_ERR}
+#define OPERATIONAL(p, m) \
+    ACK(.syn = NAK(NAK_REMOTE_OPERATIONAL), .psn = p, .msn = m), {STATE, QP_STATE_ERR}
+#define FLUSHED(i) {RCQE, .id = i, .status = WC_WR_FLUSH_ERR}
+#define ADD(p) {IN, OP_FETCH_ADD, .psn = p, .va = 64, .a = 1}
+#define ADDED(p, m, v) {OUT, OP_ATOMIC_ACKNOWLEDGE, .psn = p, .msn = m, .a = v}
+#define ADD_ADDED(p, m, v) ADD(p), ADDED(p, m, v)
+
+static const struct dialogue dialogues[] = {
+    /* Each operation as it should be. */
+    {"send_only__acknowledged", false, WITH(), STEPS(
+        {RECV, .id = 1, .at = 512, .len = 64},
+        {IN, OP_SEND_ONLY, .psn = 5, .len = 16, .ack_req = true},
+        ACK(.psn = 5, .msn = 1), {RCQE, WC_RECV, .id = 1, .len = 16}, {MEM, .at = 512, .len = 16})},
+    {"send_only__unaligned_length", false, WITH(), STEPS(
+        {RECV, .id = 1, .at = 513, .len = 64},
+        {IN, OP_SEND_ONLY, .psn = 5, .len = 7, .ack_req = true},
+        ACK(.psn = 5, .msn = 1), {RCQE, WC_RECV, .id = 1, .len = 7}, {MEM, .at = 513, .len = 7})},
+    {"send_only__zero_length", false, WITH(), STEPS(
+        {RECV, .id = 1}, {IN, OP_SEND_ONLY, .psn = 5, .ack_req = true},
+        ACK(.psn = 5, .msn = 1), {RCQE, WC_RECV, .id = 1})},
+    {"send_only__no_ack_unless_asked", false, WITH(), STEPS(
+        {RECV, .id = 1, .len = 64}, {IN, OP_SEND_ONLY, .psn = 5, .len = 16},
+        {SILENT}, {RCQE, WC_RECV, .id = 1, .len = 16}, {MEM, .len = 16})},
+    {"send__three_packets", false, WITH(), STEPS(
+        {RECV, .id = 1, .len = 1000}, {IN, OP_SEND_FIRST, .psn = 5, .len = 256},
+        {IN, OP_SEND_MIDDLE, .psn = 6, .len = 256, .at = 256}, {SILENT},
+        {IN, OP_SEND_LAST, .psn = 7, .len = 10, .at = 512, .ack_req = true},
+        ACK(.psn = 7, .msn = 1), {RCQE, WC_RECV, .id = 1, .len = 522}, {MEM, .len = 522})},
+    {"send__ack_req_inside_a_message", false, WITH(), STEPS(
+        {RECV, .id = 1, .len = 1000}, {IN, OP_SEND_FIRST, .psn = 5, .len = 256, .ack_req = true},
+        ACK(.psn = 5, .msn = 0), {IN, OP_SEND_LAST, .psn = 6, .len = 1, .at = 256, .ack_req = true},
+        ACK(.psn = 6, .msn = 1), {RCQE, WC_RECV, .id = 1, .len = 257}, {MEM, .len = 257})},
+    {"send__scattered_over_sges", false, WITH(), STEPS(
+        {RECV, .id = 1, .at = 100, .len = 300, .sges = 4},
+        {IN, OP_SEND_FIRST, .psn = 5, .len = 256},
+        {IN, OP_SEND_LAST, .psn = 6, .len = 44, .at = 256, .ack_req = true},
+        ACK(.psn = 6, .msn = 1), {RCQE, WC_RECV, .id = 1, .len = 300},
+        {MEM, .at = 100, .len = 300})},
+    {"send_imm__only_and_last", false, WITH(), STEPS(
+        {RECV, .id = 1, .len = 300}, {RECV, .id = 2}, {RECV, .id = 3, .at = 1024, .len = 300},
+        {IN, OP_SEND_ONLY_IMM, .psn = 5, .len = 256, .imm = 0x80000001},
+        {IN, OP_SEND_ONLY_IMM, .psn = 6, .imm = 2}, {IN, OP_SEND_FIRST, .psn = 7, .len = 256},
+        {IN, OP_SEND_LAST_IMM, .psn = 8, .len = 1, .at = 256, .imm = 3, .ack_req = true},
+        ACK(.psn = 8, .msn = 3),
+        {RCQE, WC_RECV, .id = 1, .len = 256, .imm = 0x80000001, .flags = WC_WITH_IMM},
+        {RCQE, WC_RECV, .id = 2, .imm = 2, .flags = WC_WITH_IMM},
+        {RCQE, WC_RECV, .id = 3, .len = 257, .imm = 3, .flags = WC_WITH_IMM},
+        {MEM, .len = 256}, {MEM, .at = 1024, .len = 257})},
+    {"send_inv__ends_the_key", true, WITH(), STEPS(
+        {RECV, .id = 1}, {RECV, .id = 2},
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .key = K_SMALL},
+        {IN, OP_SEND_ONLY_INV, .psn = 6, .imm = K_SMALL, .ack_req = true}, ACK(.psn = 6, .msn = 2),
+        {RCQE, WC_RECV, .id = 1, .imm = K_SMALL, .flags = WC_WITH_INV}, {MEM, .len = 4},
+        {IN, OP_WRITE_ONLY, .psn = 7, .len = 4, .dma_len = 4, .tag = 1, .key = K_SMALL},
+        NO_ACCESS(7, 2), FLUSHED(2))},
+    {"send_inv__last", false, WITH(), STEPS(
+        {RECV, .id = 1, .len = 300}, {IN, OP_SEND_FIRST, .psn = 5, .len = 256},
+        {IN, OP_SEND_LAST_INV, .psn = 6, .len = 4, .at = 256, .imm = K_SMALL, .ack_req = true},
+        ACK(.psn = 6, .msn = 1),
+        {RCQE, WC_RECV, .id = 1, .len = 260, .imm = K_SMALL, .flags = WC_WITH_INV},
+        {MEM, .len = 260})},
+    {"send_inv__no_such_key", true, WITH(), STEPS(
+        {RECV, .id = 1}, {IN, OP_SEND_ONLY_INV, .psn = 5, .imm = K_NONE}, NO_ACCESS(5, 0),
+        FLUSHED(1))},
+    {"send_inv__key_of_another_pd", true, WITH(), STEPS(
+        {RECV, .id = 1}, {IN, OP_SEND_ONLY_INV, .psn = 5, .imm = K_OTHER}, NO_ACCESS(5, 0),
+        FLUSHED(1))},
+    {"write_only__acknowledged", false, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .va = 1000, .dma_len = 100, .len = 100, .ack_req = true},
+        ACK(.psn = 5, .msn = 1), {MEM, .at = 1000, .len = 100})},
+    {"write_only__to_the_last_byte", false, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .va = MEMORY_BYTES - 3, .dma_len = 3, .len = 3, .ack_req = true},
+        ACK(.psn = 5, .msn = 1), {MEM, .at = MEMORY_BYTES - 3, .len = 3})},
+    {"write_only__zero_length_needs_no_key", false, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .va = 1u << 30, .key = K_NONE, .ack_req = true},
+        ACK(.psn = 5, .msn = 1))},
+    {"write__three_packets", false, WITH(), STEPS(
+        {IN, OP_WRITE_FIRST, .psn = 5, .va = 8, .dma_len = 600, .len = 256},
+        {IN, OP_WRITE_MIDDLE, .psn = 6, .len = 256, .at = 256},
+        {IN, OP_WRITE_LAST, .psn = 7, .len = 88, .at = 512, .ack_req = true},
+        ACK(.psn = 7, .msn = 1), {MEM, .at = 8, .len = 600})},
+    {"write_imm__takes_a_receive", false, WITH(), STEPS(
+        {RECV, .id = 1}, {RECV, .id = 2, .at = 4096, .len = 64}, {RECV, .id = 3},
+        {IN, OP_WRITE_ONLY_IMM, .psn = 5, .imm = 0x80000001},
+        {IN, OP_WRITE_ONLY_IMM, .psn = 6, .imm = 2, .len = 1, .dma_len = 1},
+        {IN, OP_WRITE_FIRST, .psn = 7, .va = 1024, .dma_len = 300, .len = 256},
+        {IN, OP_WRITE_LAST_IMM, .psn = 8, .imm = 3, .len = 44, .at = 256, .ack_req = true},
+        ACK(.psn = 8, .msn = 3),
+        {RCQE, WC_RECV_RDMA_WITH_IMM, .id = 1, .imm = 0x80000001, .flags = WC_WITH_IMM},
+        {RCQE, WC_RECV_RDMA_WITH_IMM, .id = 2, .len = 1, .imm = 2, .flags = WC_WITH_IMM},
+        {RCQE, WC_RECV_RDMA_WITH_IMM, .id = 3, .len = 300, .imm = 3, .flags = WC_WITH_IMM},
+        {MEM, .len = 1}, {MEM, .at = 1024, .len = 300})},
+    {"read__one_packet", false, WITH(), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .va = 300, .dma_len = 100},
+        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 100, .at = 300})},
+    {"read__zero_length_needs_no_key", false, WITH(), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .key = K_NONE, .va = 1u << 30},
+        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1})},
+    {"read__first_middle_last", false, WITH(), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .va = 10, .dma_len = 1025},
+        {OUT, OP_READ_RESP_FIRST, .psn = 5, .msn = 1, .len = 256, .at = 10},
+        {OUT, OP_READ_RESP_MIDDLE, .psn = 6, .len = 256, .at = 266},
+        {OUT, OP_READ_RESP_MIDDLE, .psn = 7, .len = 256, .at = 522},
+        {OUT, OP_READ_RESP_MIDDLE, .psn = 8, .len = 256, .at = 778},
+        {OUT, OP_READ_RESP_LAST, .psn = 9, .msn = 1, .len = 1, .at = 1034},
+        {IN, OP_READ_REQUEST, .psn = 10, .dma_len = 1},
+        {OUT, OP_READ_RESP_ONLY, .psn = 10, .msn = 2, .len = 1})},
+    {"read__region_without_local_write", false, WITH(), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4, .key = K_READ},
+        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 4})},
+    {"read__as_many_as_agreed", false, WITH(.max_dest_rd = 2), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4},
+        {IN, OP_READ_REQUEST, .psn = 6, .dma_len = 8},
+        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 4},
+        {OUT, OP_READ_RESP_ONLY, .psn = 6, .msn = 2, .len = 8},
+        {IN, OP_READ_REQUEST, .psn = 7, .dma_len = 4},
+        {OUT, OP_READ_RESP_ONLY, .psn = 7, .msn = 3, .len = 4})},
+    {"fetch_add__returns_the_old_value", false, WITH(), STEPS(
+        {SET, .at = 64, .a = 10}, {IN, OP_FETCH_ADD, .psn = 5, .va = 64, .a = 32}, ADDED(5, 1, 10),
+        {CELL, .at = 64, .a = 42}, {IN, OP_FETCH_ADD, .psn = 6, .va = 64, .a = UINT64_MAX},
+        ADDED(6, 2, 42), {CELL, .at = 64, .a = 41})},
+    {"compare_swap__equal_and_not", false, WITH(), STEPS(
+        {SET, .at = 64, .a = 10}, {IN, OP_COMPARE_SWAP, .psn = 5, .va = 64, .a = 77, .b = 10},
+        ADDED(5, 1, 10), {CELL, .at = 64, .a = 77},
+        {IN, OP_COMPARE_SWAP, .psn = 6, .va = 64, .a = 88, .b = 10}, ADDED(6, 2, 77),
+        {CELL, .at = 64, .a = 77})},
+
+    /* Sequence numbers, acknowledgements, credits. */
+    {"psn__wraps", false, WITH(.rq_psn = 0xfffffe), STEPS(
+        {RECV, .id = 1, .len = 1000}, {IN, OP_SEND_FIRST, .psn = 0xfffffe, .len = 256},
+        {IN, OP_SEND_MIDDLE, .psn = 0xffffff, .len = 256, .at = 256},
+        {IN, OP_SEND_LAST, .psn = 0, .len = 4, .at = 512, .ack_req = true}, ACK(.psn = 0, .msn = 1),
+        {RCQE, WC_RECV, .id = 1, .len = 516}, {MEM, .len = 516},
+        {IN, OP_SEND_MIDDLE, .psn = 0xffffff, .len = 256, .tag = 1}, ACK(.psn = 0, .msn = 1))},
+    {"psn__read_over_the_wrap", false, WITH(.rq_psn = 0xffffff), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 0xffffff, .dma_len = 300},
+        {OUT, OP_READ_RESP_FIRST, .psn = 0xffffff, .msn = 1, .len = 256},
+        {OUT, OP_READ_RESP_LAST, .psn = 0, .msn = 1, .len = 44, .at = 256},
+        {IN, OP_WRITE_ONLY, .psn = 1, .ack_req = true}, ACK(.psn = 1, .msn = 2))},
+    {"msn__wraps", false, WITH(), STEPS(
+        {MSN, .msn = 0xfffffe}, {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true},
+        ACK(.psn = 5, .msn = 0xffffff), {IN, OP_WRITE_ONLY, .psn = 6, .ack_req = true},
+        ACK(.psn = 6, .msn = 0))},
+    {"ack__coalesced", false, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true},
+        {IN, OP_WRITE_ONLY, .psn = 6, .ack_req = true},
+        {IN, OP_WRITE_ONLY, .psn = 7, .ack_req = true}, {IN, OP_WRITE_ONLY, .psn = 8},
+        ACK(.psn = 8, .msn = 4), {SILENT})},
+    {"ack__read_response_acknowledges_what_came_before", false, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true},
+        {IN, OP_READ_REQUEST, .psn = 6, .dma_len = 4},
+        {OUT, OP_READ_RESP_ONLY, .psn = 6, .msn = 2, .len = 4}, {SILENT})},
+    {"ack__never_before_the_response_of_an_earlier_read", false, WITH(), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 257},
+        {IN, OP_WRITE_ONLY, .psn = 7, .ack_req = true},
+        {OUT, OP_READ_RESP_FIRST, .psn = 5, .msn = 1, .len = 256},
+        {OUT, OP_READ_RESP_LAST, .psn = 6, .msn = 1, .len = 1, .at = 256},
+        ACK(.psn = 7, .msn = 2))},
+    {"credits__what_is_posted", false, WITH(), STEPS(
+        {RECV, .id = 1}, {RECV, .id = 2}, {RECV, .id = 3}, {RECV, .id = 4}, {RECV, .id = 5},
+        {RECV, .id = 6},
+        {IN, OP_SEND_ONLY, .psn = 5, .ack_req = true}, ACK(.psn = 5, .msn = 1, .syn = CREDITS(4)),
+        {RCQE, WC_RECV, .id = 1}, {IN, OP_SEND_ONLY, .psn = 6, .ack_req = true},
+        ACK(.psn = 6, .msn = 2, .syn = CREDITS(4)), {RCQE, WC_RECV, .id = 2},
+        {IN, OP_SEND_ONLY, .psn = 7, .ack_req = true}, ACK(.psn = 7, .msn = 3, .syn = CREDITS(3)),
+        {RCQE, WC_RECV, .id = 3}, {IN, OP_READ_REQUEST, .psn = 8},
+        {OUT, OP_READ_RESP_ONLY, .psn = 8, .msn = 4, .syn = CREDITS(3)},
+        {IN, OP_SEND_ONLY, .psn = 9}, {IN, OP_SEND_ONLY, .psn = 10},
+        {IN, OP_SEND_ONLY, .psn = 11, .ack_req = true},
+        ACK(.psn = 11, .msn = 7, .syn = CREDITS(0)), {RCQE, WC_RECV, .id = 4},
+        {RCQE, WC_RECV, .id = 5},
+        {RCQE, WC_RECV, .id = 6})},
+    {"credits__none_with_an_srq", false, WITH(.srq = true), STEPS(
+        {RECV, .id = 1}, {RECV, .id = 2}, {IN, OP_SEND_ONLY, .psn = 5, .ack_req = true},
+        ACK(.psn = 5, .msn = 1, .syn = CREDITS(31)), {RCQE, WC_RECV, .id = 1})},
+    {"srq__write_imm_takes_one", false, WITH(.srq = true), STEPS(
+        {RECV, .id = 1}, {IN, OP_WRITE_ONLY_IMM, .psn = 5, .imm = 9, .ack_req = true},
+        ACK(.psn = 5, .msn = 1),
+        {RCQE, WC_RECV_RDMA_WITH_IMM, .id = 1, .imm = 9, .flags = WC_WITH_IMM})},
+    {"comm_est__first_packet_in_rtr", false, WITH(.state = QP_STATE_RTR), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true}, ACK(.psn = 5, .msn = 1),
+        {EVENT, EVENT_COMM_EST},
+        {IN, OP_WRITE_ONLY, .psn = 6, .ack_req = true}, ACK(.psn = 6, .msn = 2),
+        {MODIFY, QP_STATE_RTS},
+        {IN, OP_WRITE_ONLY, .psn = 7, .ack_req = true}, ACK(.psn = 7, .msn = 3))},
+    {"solicited__wakes_an_arm_for_solicited", false, WITH(), STEPS(
+        {RECV, .id = 1}, {RECV, .id = 2}, {ARM, 1}, {IN, OP_SEND_ONLY, .psn = 5}, {NOTIFY, 0},
+        {IN, OP_SEND_ONLY, .psn = 6, .se = true}, {NOTIFY, 1}, {RCQE, WC_RECV, .id = 1},
+        {RCQE, WC_RECV, .id = 2})},
+    {"solicited__an_error_wakes_it_too", true, WITH(), STEPS(
+        {RECV, .id = 1}, {ARM, 1}, {IN, OP_WRITE_LAST, .psn = 5, .len = 1}, INVALID(5, 0),
+        {NOTIFY, 1}, FLUSHED(1))},
+    {"admit__odd_but_allowed", false, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true, .odd = ODD_MIG | ODD_PKEY_PART | ODD_CE},
+        ACK(.psn = 5, .msn = 1), {COUNT, COUNTER_rx_ecn_marked_packets, .n = 1})},
+    {"sqd__responder_goes_on", false, WITH(), STEPS(
+        {MODIFY, QP_STATE_SQD}, {EVENT, EVENT_SQ_DRAINED},
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4},
+        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 4})},
+
+    /* Loss and repetition. */
+    {"gap__one_nak_each", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 7, .ack_req = true}, ACK(.syn = NAK(0), .psn = 5),
+        {IN, OP_WRITE_ONLY, .psn = 8, .ack_req = true}, {IN, OP_READ_REQUEST, .psn = 9}, {SILENT},
+        {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true}, ACK(.psn = 5, .msn = 1),
+        {IN, OP_WRITE_ONLY, .psn = 7, .ack_req = true}, ACK(.syn = NAK(0), .psn = 6, .msn = 1),
+        {COUNT, COUNTER_out_of_sequence, .n = 4}, {COUNT, COUNTER_seq_nak_sent, .n = 2},
+        {STATE, QP_STATE_RTS})},
+    {"gap__nak_unsent_is_forgotten_when_it_closes", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 6}, {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true},
+        ACK(.psn = 5, .msn = 1))},
+    {"gap__inside_a_message", true, WITH(), STEPS(
+        {RECV, .id = 1, .len = 1000}, {IN, OP_SEND_FIRST, .psn = 5, .len = 256},
+        {IN, OP_SEND_LAST, .psn = 7, .len = 1, .at = 512, .ack_req = true},
+        ACK(.syn = NAK(0), .psn = 6),
+        {IN, OP_SEND_MIDDLE, .psn = 6, .len = 256, .at = 256},
+        {IN, OP_SEND_LAST, .psn = 7, .len = 1, .at = 512, .ack_req = true}, ACK(.psn = 7, .msn = 1),
+        {RCQE, WC_RECV, .id = 1, .len = 513}, {MEM, .len = 513})},
+    {"gap__just_inside_half_the_circle", true, WITH(.rq_psn = 0), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 0x7fffff, .len = 4, .dma_len = 4},
+        ACK(.syn = NAK(0), .psn = 0))},
+    {"rnr__nak_with_the_timer", true, WITH(.min_rnr = 21), STEPS(
+        {IN, OP_SEND_ONLY, .psn = 5, .len = 4, .ack_req = true}, ACK(.syn = RNR(21), .psn = 5),
+        {IN, OP_SEND_ONLY, .psn = 6, .len = 4, .ack_req = true}, {SILENT},
+        {RECV, .id = 1, .len = 4},
+        {IN, OP_SEND_ONLY, .psn = 5, .len = 4, .ack_req = true}, ACK(.psn = 5, .msn = 1),
+        {RCQE, WC_RECV, .id = 1, .len = 4}, {MEM, .len = 4},
+        {COUNT, COUNTER_rnr_nak_sent, .n = 1})},
+    {"rnr__again_at_each_try", true, WITH(.min_rnr = 0), STEPS(
+        {IN, OP_SEND_FIRST, .psn = 5, .len = 256}, ACK(.syn = RNR(0), .psn = 5),
+        {IN, OP_SEND_FIRST, .psn = 5, .len = 256}, ACK(.syn = RNR(0), .psn = 5),
+        {STATE, QP_STATE_RTS})},
+    {"rnr__write_imm_last", true, WITH(), STEPS(
+        {IN, OP_WRITE_FIRST, .psn = 5, .dma_len = 260, .len = 256},
+        {IN, OP_WRITE_LAST_IMM, .psn = 6, .len = 4, .at = 256, .imm = 1},
+        ACK(.syn = RNR(12), .psn = 6),
+        {RECV, .id = 1},
+        {IN, OP_WRITE_LAST_IMM, .psn = 6, .len = 4, .at = 256, .imm = 1, .ack_req = true},
+        ACK(.psn = 6, .msn = 1),
+        {RCQE, WC_RECV_RDMA_WITH_IMM, .id = 1, .len = 260, .imm = 1, .flags = WC_WITH_IMM},
+        {MEM, .len = 260})},
+    {"rnr__empty_srq", true, WITH(.srq = true), STEPS(
+        {IN, OP_SEND_ONLY, .psn = 5}, ACK(.syn = RNR(12), .psn = 5))},
+    {"duplicate_send__acknowledged_not_executed", true, WITH(), STEPS(
+        {RECV, .id = 1, .len = 16}, {RECV, .id = 2, .at = 64, .len = 16},
+        {IN, OP_SEND_ONLY, .psn = 5, .len = 16, .ack_req = true}, ACK(.psn = 5, .msn = 1),
+        {RCQE, WC_RECV, .id = 1, .len = 16}, {IN, OP_SEND_ONLY, .psn = 5, .len = 16, .tag = 1},
+        ACK(.psn = 5, .msn = 1),
+        {MEM, .len = 16}, {COUNT, COUNTER_duplicate_request, .n = 1})},
+    {"duplicate_write__acknowledged_not_executed", true, WITH(), STEPS(
+        {IN, OP_WRITE_FIRST, .psn = 5, .len = 256, .dma_len = 300},
+        {IN, OP_WRITE_LAST, .psn = 6, .len = 44, .at = 256},
+        {IN, OP_WRITE_ONLY, .psn = 7, .ack_req = true},
+        ACK(.psn = 7, .msn = 2),
+        {IN, OP_WRITE_FIRST, .psn = 5, .len = 256, .dma_len = 300, .tag = 1},
+        {IN, OP_WRITE_LAST, .psn = 6, .len = 44, .at = 256, .tag = 1}, ACK(.psn = 7, .msn = 2),
+        {MEM, .len = 300})},
+    {"duplicate__does_not_disturb_a_message_in_progress", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5}, {IN, OP_WRITE_FIRST, .psn = 6, .len = 256, .dma_len = 300},
+        {IN, OP_WRITE_ONLY, .psn = 5},
+        {IN, OP_WRITE_FIRST, .psn = 6, .len = 256, .dma_len = 300, .tag = 1},
+        ACK(.psn = 6, .msn = 1),
+        {IN, OP_WRITE_LAST, .psn = 7, .len = 44, .at = 256, .ack_req = true},
+        ACK(.psn = 7, .msn = 2), {MEM, .len = 300})},
+    {"duplicate__nonsense_is_still_only_acknowledged", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 4, .len = 300, .dma_len = 2, .key = K_NONE},
+        ACK(.psn = 4, .msn = 0),
+        {STATE, QP_STATE_RTS})},
+    {"duplicate_read__executed_again", true, WITH(), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 300, .va = 64},
+        {OUT, OP_READ_RESP_FIRST, .psn = 5, .msn = 1, .len = 256, .at = 64},
+        {OUT, OP_READ_RESP_LAST, .psn = 6, .msn = 1, .len = 44, .at = 320},
+        {IN, OP_WRITE_ONLY, .psn = 7, .va = 64, .len = 8, .dma_len = 8}, {SET, .at = 72, .a = 99},
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 300, .va = 64},
+        {OUT, OP_READ_RESP_FIRST, .psn = 5, .msn = 2, .len = 256, .at = 64},
+        {OUT, OP_READ_RESP_LAST, .psn = 6, .msn = 2, .len = 44, .at = 320},
+        {MEM, .at = 64, .len = 8})},
+    {"duplicate_read__a_part", true, WITH(), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 700},
+        {OUT, OP_READ_RESP_FIRST, .psn = 5, .msn = 1, .len = 256},
+        {OUT, OP_READ_RESP_MIDDLE, .psn = 6, .len = 256, .at = 256},
+        {OUT, OP_READ_RESP_LAST, .psn = 7, .msn = 1, .len = 188, .at = 512},
+        {IN, OP_READ_REQUEST, .psn = 6, .va = 256, .dma_len = 444},
+        {OUT, OP_READ_RESP_FIRST, .psn = 6, .msn = 1, .len = 256, .at = 256},
+        {OUT, OP_READ_RESP_LAST, .psn = 7, .msn = 1, .len = 188, .at = 512})},
+    {"duplicate_read__over_the_expected_psn_dropped", true, WITH(), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4},
+        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 4},
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 257}, {SILENT}, {STATE, QP_STATE_RTS},
+        {COUNT, COUNTER_resp_dropped_replays, .n = 1})},
+    {"duplicate_read__bad_key_dropped", true, WITH(), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4, .key = K_SMALL},
+        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 4},
+        {REVOKE, .key = K_SMALL}, {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4, .key = K_SMALL},
+        {SILENT},
+        {STATE, QP_STATE_RTS})},
+    {"duplicate_read__before_a_new_one_at_the_limit", true, WITH(.max_dest_rd = 1), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4},
+        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 4},
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4},
+        {IN, OP_READ_REQUEST, .psn = 6, .dma_len = 8},
+        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 4},
+        {OUT, OP_READ_RESP_ONLY, .psn = 6, .msn = 2, .len = 8}, {STATE, QP_STATE_RTS})},
+    {"duplicate_atomic__before_a_new_one_at_the_limit", true, WITH(.max_dest_rd = 1), STEPS(
+        {SET, .at = 64, .a = 0}, ADD_ADDED(5, 1, 0), ADD(5), ADD(6), ADDED(5, 1, 0), ADDED(6, 2, 1),
+        {CELL, .at = 64, .a = 2}, {STATE, QP_STATE_RTS})},
+    {"duplicate_atomic__replayed_not_executed", true, WITH(), STEPS(
+        {SET, .at = 64, .a = 0}, ADD_ADDED(5, 1, 0), ADD_ADDED(6, 2, 1), ADD_ADDED(5, 2, 0),
+        ADD_ADDED(6, 2, 1),
+        {CELL, .at = 64, .a = 2})},
+    {"duplicate_atomic__too_old_is_dropped", true, WITH(), STEPS(
+        {SET, .at = 64, .a = 0}, ADD_ADDED(5, 1, 0), ADD_ADDED(6, 2, 1), ADD_ADDED(7, 3, 2),
+        ADD_ADDED(8, 4, 3),
+        ADD_ADDED(9, 5, 4), ADD_ADDED(10, 6, 5), ADD_ADDED(11, 7, 6), ADD_ADDED(12, 8, 7),
+        ADD_ADDED(13, 9, 8),
+        ADD_ADDED(14, 10, 9), ADD_ADDED(15, 11, 10), ADD_ADDED(16, 12, 11), ADD_ADDED(17, 13, 12),
+        ADD_ADDED(18, 14, 13), ADD_ADDED(19, 15, 14), ADD_ADDED(20, 16, 15), ADD_ADDED(5, 16, 0),
+        ADD_ADDED(21, 17, 16),
+        ADD(5), {SILENT}, {COUNT, COUNTER_resp_dropped_replays, .n = 1},
+        {CELL, .at = 64, .a = 17})},
+    {"duplicate_atomic__another_opcode_is_dropped", true, WITH(), STEPS(
+        {SET, .at = 64, .a = 0}, ADD_ADDED(5, 1, 0),
+        {IN, OP_COMPARE_SWAP, .psn = 5, .va = 64, .a = 9}, {SILENT},
+        {CELL, .at = 64, .a = 1})},
+
+    /* Not for this QP: silence. */
+    {"admit__wrong_source", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true, .odd = ODD_SRC},
+        {SILENT},
+        {COUNT, COUNTER_rx_drop_peer, .n = 1})},
+    {"admit__wrong_destination", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true, .odd = ODD_DST},
+        {SILENT},
+        {COUNT, COUNTER_rx_drop_peer, .n = 1})},
+    {"admit__wrong_qpn", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true, .odd = ODD_QPN},
+        {SILENT},
+        {COUNT, COUNTER_rx_drop_no_qp, .n = 1})},
+    {"admit__wrong_pkey", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true, .odd = ODD_PKEY},
+        {SILENT},
+        {COUNT, COUNTER_rx_drop_pkey, .n = 1})},
+    {"admit__wrong_icrc", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true, .odd = ODD_ICRC},
+        {SILENT},
+        {COUNT, COUNTER_rx_icrc_encapsulated, .n = 1})},
+    {"admit__another_service", true, WITH(), STEPS(
+        {IN, 0x2a, .psn = 5, .len = 4, .dma_len = 4}, {IN, 0x64, .psn = 5, .len = 4}, {SILENT},
+        {COUNT, COUNTER_rx_drop_service, .n = 2})},
+    {"admit__reset_is_silent", true, WITH(.state = QP_STATE_RESET), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true}, {SILENT},
+        {COUNT, COUNTER_rx_drop_state, .n = 1})},
+    {"admit__init_is_silent", true, WITH(.state = QP_STATE_INIT), STEPS(
+        {RECV, .id = 1, .len = 4}, {IN, OP_SEND_ONLY, .psn = 5, .len = 4, .ack_req = true},
+        {SILENT},
+        {COUNT, COUNTER_rx_drop_state, .n = 1}, {MODIFY, QP_STATE_RTR},
+        {IN, OP_SEND_ONLY, .psn = 5, .len = 4, .ack_req = true}, ACK(.psn = 5, .msn = 1),
+        {EVENT, EVENT_COMM_EST}, {RCQE, WC_RECV, .id = 1, .len = 4}, {MEM, .len = 4})},
+    {"admit__error_is_silent", true, WITH(), STEPS(
+        {MODIFY, QP_STATE_ERR},
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true},
+        {IN, OP_READ_REQUEST, .psn = 5}, {SILENT}, {COUNT, COUNTER_rx_drop_state, .n = 2})},
+    {"admit__response_in_rtr_dropped", true, WITH(.state = QP_STATE_RTR), STEPS(
+        {IN, OP_ACKNOWLEDGE, .psn = 100}, {SILENT}, {COUNT, COUNTER_rx_drop_state, .n = 1})},
+
+    /* Order of packets in a message. */
+    {"op_seq__middle_without_first", true, WITH(), STEPS(
+        {RECV, .id = 1, .len = 512}, {IN, OP_SEND_MIDDLE, .psn = 5, .len = 256}, INVALID(5, 0),
+        FLUSHED(1))},
+    {"op_seq__last_without_first", true, WITH(), STEPS({IN, OP_WRITE_LAST, .psn = 5, .len = 4},
+        INVALID(5, 0))},
+    {"op_seq__last_imm_without_first", true, WITH(), STEPS(
+        {RECV, .id = 1}, {IN, OP_SEND_LAST_IMM, .psn = 5, .len = 4}, INVALID(5, 0), FLUSHED(1))},
+    {"op_seq__first_after_first", true, WITH(), STEPS(
+        {RECV, .id = 1, .len = 512}, {RECV, .id = 2}, {IN, OP_SEND_FIRST, .psn = 5, .len = 256},
+        {IN, OP_SEND_FIRST, .psn = 6, .len = 256}, INVALID(6, 0), FLUSHED(1), FLUSHED(2),
+        {MEM, .len = 256})},
+    {"op_seq__only_inside_a_message", true, WITH(), STEPS(
+        {IN, OP_WRITE_FIRST, .psn = 5, .len = 256, .dma_len = 300},
+        {IN, OP_WRITE_ONLY, .psn = 6, .len = 4, .dma_len = 4}, INVALID(6, 0), {MEM, .len = 256})},
+    {"op_seq__read_inside_a_message", true, WITH(), STEPS(
+        {IN, OP_WRITE_FIRST, .psn = 5, .len = 256, .dma_len = 300},
+        {IN, OP_READ_REQUEST, .psn = 6}, INVALID(6, 0),
+        {MEM, .len = 256})},
+    {"op_seq__write_goes_on_as_send", true, WITH(), STEPS(
+        {RECV, .id = 1, .at = 1024, .len = 512},
+        {IN, OP_WRITE_FIRST, .psn = 5, .len = 256, .dma_len = 300},
+        {IN, OP_SEND_LAST, .psn = 6, .len = 44}, INVALID(6, 0), FLUSHED(1), {MEM, .len = 256})},
+    {"op_seq__send_goes_on_as_write", true, WITH(), STEPS(
+        {RECV, .id = 1, .len = 512}, {IN, OP_SEND_FIRST, .psn = 5, .len = 256},
+        {IN, OP_WRITE_MIDDLE, .psn = 6, .len = 256}, INVALID(6, 0), FLUSHED(1), {MEM, .len = 256})},
+    {"op_valid__not_offered", true, WITH(), STEPS({IN, OP_FLUSH, .psn = 5}, INVALID(5, 0))},
+    {"op_valid__atomic_write_not_offered", true, WITH(), STEPS(
+        {IN, OP_ATOMIC_WRITE, .psn = 5, .len = 8, .dma_len = 8}, INVALID(5, 0))},
+    {"op_valid__qp_grants_no_write", true, WITH(.access = ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4}, INVALID(5, 0))},
+    {"op_valid__qp_grants_no_read", true, WITH(.access = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4}, INVALID(5, 0))},
+    {"op_valid__qp_grants_no_atomic", true, WITH(.access = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ), STEPS(
+        {IN, OP_FETCH_ADD, .psn = 5, .va = 64, .a = 1}, INVALID(5, 0))},
+    {"op_valid__right_withdrawn_later", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4}, {ACCESS, .n = ACCESS_REMOTE_READ},
+        {IN, OP_WRITE_ONLY, .psn = 6, .len = 4, .dma_len = 4, .tag = 1}, INVALID(6, 1),
+        {MEM, .len = 4})},
+
+    /* Lengths. */
+    {"length__first_shorter_than_mtu", true, WITH(), STEPS(
+        {RECV, .id = 1, .len = 512}, {IN, OP_SEND_FIRST, .psn = 5, .len = 252}, INVALID(5, 0),
+        FLUSHED(1))},
+    {"length__middle_longer_than_mtu", true, WITH(), STEPS(
+        {RECV, .id = 1, .len = 2000}, {IN, OP_SEND_FIRST, .psn = 5, .len = 256},
+        {IN, OP_SEND_MIDDLE, .psn = 6, .len = 512}, INVALID(6, 0), FLUSHED(1), {MEM, .len = 256})},
+    {"length__only_longer_than_mtu", true, WITH(), STEPS(
+        {RECV, .id = 1, .len = 512}, {IN, OP_SEND_ONLY, .psn = 5, .len = 257}, INVALID(5, 0),
+        FLUSHED(1))},
+    {"length__last_longer_than_mtu", true, WITH(), STEPS(
+        {IN, OP_WRITE_FIRST, .psn = 5, .len = 256, .dma_len = 516},
+        {IN, OP_WRITE_LAST, .psn = 6, .len = 260},
+        INVALID(6, 0), {MEM, .len = 256})},
+    {"length__last_empty", true, WITH(), STEPS(
+        {RECV, .id = 1, .len = 512}, {IN, OP_SEND_FIRST, .psn = 5, .len = 256},
+        {IN, OP_SEND_LAST, .psn = 6},
+        INVALID(6, 0), FLUSHED(1), {MEM, .len = 256})},
+    {"length__write_only_shorter_than_announced", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 8, .dma_len = 12}, INVALID(5, 0))},
+    {"length__write_only_longer_than_announced", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 12, .dma_len = 8}, INVALID(5, 0))},
+    {"length__write_only_of_nothing_with_payload", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 0, .key = K_NONE}, INVALID(5, 0))},
+    {"length__write_last_shorter", true, WITH(), STEPS(
+        {IN, OP_WRITE_FIRST, .psn = 5, .len = 256, .dma_len = 300},
+        {IN, OP_WRITE_LAST, .psn = 6, .len = 40},
+        INVALID(6, 0), {MEM, .len = 256})},
+    {"length__write_last_longer", true, WITH(), STEPS(
+        {IN, OP_WRITE_FIRST, .psn = 5, .len = 256, .dma_len = 300},
+        {IN, OP_WRITE_LAST, .psn = 6, .len = 48},
+        INVALID(6, 0), {MEM, .len = 256})},
+    {"length__write_first_is_all", true, WITH(), STEPS(
+        {IN, OP_WRITE_FIRST, .psn = 5, .len = 256, .dma_len = 256}, INVALID(5, 0))},
+    {"length__write_middle_beyond", true, WITH(), STEPS(
+        {IN, OP_WRITE_FIRST, .psn = 5, .len = 256, .dma_len = 300},
+        {IN, OP_WRITE_MIDDLE, .psn = 6, .len = 256},
+        INVALID(6, 0), {MEM, .len = 256})},
+    {"length__read_over_1_gib", true, WITH(), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = MAX_MESSAGE_BYTES + 1}, INVALID(5, 0))},
+    {"length__write_over_1_gib", true, WITH(), STEPS(
+        {IN, OP_WRITE_FIRST, .psn = 5, .len = 256, .dma_len = MAX_MESSAGE_BYTES + 1},
+        INVALID(5, 0))},
+    {"length__send_longer_than_the_receive", true, WITH(), STEPS(
+        {RECV, .id = 1, .len = 32}, {RECV, .id = 2}, {IN, OP_SEND_ONLY, .psn = 5, .len = 64},
+        INVALID(5, 0),
+        {RCQE, .id = 1, .status = WC_LOC_LEN_ERR}, FLUSHED(2))},
+    {"length__send_outgrows_the_receive", true, WITH(), STEPS(
+        {RECV, .id = 1, .len = 300}, {IN, OP_SEND_FIRST, .psn = 5, .len = 256},
+        {IN, OP_SEND_LAST, .psn = 6, .len = 45}, INVALID(6, 0),
+        {RCQE, .id = 1, .status = WC_LOC_LEN_ERR},
+        {MEM, .len = 256})},
+    {"atomic__unaligned", true, WITH(), STEPS({IN, OP_FETCH_ADD, .psn = 5, .va = 68, .a = 1},
+        INVALID(5, 0))},
+
+    /* Resources. */
+    {"read__more_than_agreed", true, WITH(.max_dest_rd = 1), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4},
+        {IN, OP_READ_REQUEST, .psn = 6, .dma_len = 4},
+        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 4}, INVALID(6, 1))},
+    {"atomic__more_than_agreed", true, WITH(.max_dest_rd = 1), STEPS(
+        {SET, .at = 64, .a = 3}, ADD(5), ADD(6), ADDED(5, 1, 3), INVALID(6, 1),
+        {CELL, .at = 64, .a = 4})},
+    {"read__none_agreed", true, WITH(.max_dest_rd = 0), STEPS({IN, OP_READ_REQUEST, .psn = 5},
+        INVALID(5, 0))},
+
+    /* Rights and bounds. */
+    {"access__write_no_such_key", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .key = K_NONE}, NO_ACCESS(5, 0),
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true}, {SILENT})},
+    {"access__write_another_pd", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .key = K_OTHER}, NO_ACCESS(5, 0))},
+    {"access__write_no_right", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .key = K_LOCAL}, NO_ACCESS(5, 0))},
+    {"access__write_one_byte_beyond", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .va = SMALL_BYTES - 3, .len = 4, .dma_len = 4, .key = K_SMALL}, NO_ACCESS(5, 0))},
+    {"access__write_one_byte_before", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .va = UINT64_MAX, .len = 4, .dma_len = 4}, NO_ACCESS(5, 0))},
+    {"access__write_whole_range_at_the_first_packet", true, WITH(), STEPS(
+        {IN, OP_WRITE_FIRST, .psn = 5, .va = SMALL_BYTES - 299, .len = 256, .dma_len = 300, .key = K_SMALL},
+        NO_ACCESS(5, 0))},
+    {"access__write_key_revoked_inside_the_message", true, WITH(), STEPS(
+        {IN, OP_WRITE_FIRST, .psn = 5, .len = 256, .dma_len = 300, .key = K_SMALL},
+        {REVOKE, .key = K_SMALL},
+        {IN, OP_WRITE_LAST, .psn = 6, .len = 44, .at = 256}, NO_ACCESS(6, 0), {MEM, .len = 256})},
+    {"access__write_imm_bad_key_takes_no_receive", true, WITH(), STEPS(
+        {RECV, .id = 1}, {IN, OP_WRITE_ONLY_IMM, .psn = 5, .len = 4, .dma_len = 4, .key = K_NONE},
+        NO_ACCESS(5, 0),
+        FLUSHED(1))},
+    {"access__read_no_such_key", true, WITH(), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4, .key = K_NONE}, NO_ACCESS(5, 0))},
+    {"access__read_no_right", true, WITH(), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4, .key = K_WRITE}, NO_ACCESS(5, 0))},
+    {"access__read_beyond", true, WITH(), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = SMALL_BYTES + 1, .key = K_SMALL},
+        NO_ACCESS(5, 0))},
+    {"access__read_key_revoked_before_the_response", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true},
+        {IN, OP_READ_REQUEST, .psn = 6, .dma_len = 4, .key = K_SMALL}, {REVOKE, .key = K_SMALL},
+        NO_ACCESS(6, 2))},
+    {"access__atomic_no_such_key", true, WITH(), STEPS(
+        {IN, OP_FETCH_ADD, .psn = 5, .va = 64, .a = 1, .key = K_NONE}, NO_ACCESS(5, 0))},
+    {"access__atomic_no_right", true, WITH(), STEPS(
+        {IN, OP_COMPARE_SWAP, .psn = 5, .va = 64, .a = 1, .key = K_WRITE}, NO_ACCESS(5, 0))},
+    {"access__atomic_beyond", true, WITH(), STEPS(
+        {IN, OP_FETCH_ADD, .psn = 5, .va = SMALL_BYTES, .a = 1, .key = K_SMALL}, NO_ACCESS(5, 0))},
+    {"access__nak_acknowledges_what_came_before", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true},
+        {IN, OP_READ_REQUEST, .psn = 6, .dma_len = 4, .va = 64},
+        {IN, OP_WRITE_ONLY, .psn = 7, .len = 4, .dma_len = 4, .key = K_NONE},
+        {OUT, OP_READ_RESP_ONLY, .psn = 6, .msn = 2, .len = 4, .at = 64}, NO_ACCESS(7, 2),
+        {MEM, .len = 4})},
+
+    /* The receive itself is wrong: the peer's message was good. */
+    {"operational__receive_without_a_key", true, WITH(), STEPS(
+        {RECV, .id = 1, .len = 64, .key = K_NONE}, {RECV, .id = 2, .len = 64},
+        {IN, OP_SEND_ONLY, .psn = 5, .len = 4},
+        OPERATIONAL(5, 0), {RCQE, .id = 1, .status = WC_LOC_PROT_ERR}, FLUSHED(2))},
+    {"operational__receive_without_local_write", true, WITH(), STEPS(
+        {RECV, .id = 1, .len = 64, .key = K_READ}, {IN, OP_SEND_ONLY, .psn = 5, .len = 4},
+        OPERATIONAL(5, 0),
+        {RCQE, .id = 1, .status = WC_LOC_PROT_ERR})},
+    {"operational__receive_key_revoked_inside_the_message", true, WITH(), STEPS(
+        {RECV, .id = 1, .len = 512, .key = K_SMALL}, {IN, OP_SEND_FIRST, .psn = 5, .len = 256},
+        {REVOKE, .key = K_SMALL},
+        {IN, OP_SEND_LAST, .psn = 6, .len = 4}, OPERATIONAL(6, 0),
+        {RCQE, .id = 1, .status = WC_LOC_PROT_ERR},
+        {MEM, .len = 256})},
+
+    /* Leaving. */
+    {"flush__in_order", true, WITH(), STEPS(
+        {RECV, .id = 1, .len = 512}, {RECV, .id = 2}, {RECV, .id = 3},
+        {IN, OP_SEND_FIRST, .psn = 5, .len = 256},
+        {MODIFY, QP_STATE_ERR}, FLUSHED(1), FLUSHED(2), FLUSHED(3), {MEM, .len = 256},
+        {RECV, .id = 4}, FLUSHED(4))},
+    {"flush__nothing_at_reset", true, WITH(), STEPS(
+        {RECV, .id = 1, .len = 512}, {IN, OP_SEND_FIRST, .psn = 5, .len = 256},
+        {MODIFY, QP_STATE_RESET}, {MEM, .len = 256}, {RECV, .id = 2, .err = -22})},
+    {"last_wqe__srq_qp_in_error", true, WITH(.srq = true), STEPS(
+        {RECV, .id = 1, .len = 512}, {RECV, .id = 2, .len = 512},
+        {IN, OP_SEND_FIRST, .psn = 5, .len = 256},
+        {MODIFY, QP_STATE_ERR}, FLUSHED(1), {EVENT, EVENT_QP_LAST_WQE_REACHED}, {MEM, .len = 256})},
+    {"cq_overflow__events_and_error", true, WITH(.cqe = 1), STEPS(
+        {RECV, .id = 1}, {RECV, .id = 2}, {IN, OP_SEND_ONLY, .psn = 5},
+        {IN, OP_SEND_ONLY, .psn = 6},
+        {EVENT, EVENT_CQ_ERR}, {EVENT, EVENT_QP_FATAL}, {STATE, QP_STATE_ERR},
+        {RCQE, WC_RECV, .id = 1})},
+};
+/* clang-format on */
+
+int main(void)
+{
+    return script_run("responder", dialogues, sizeof(dialogues) / sizeof(dialogues[0]));
+}
