@@ -44,7 +44,7 @@ BUILDS = {
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:strict_string_checks=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
-    "TSAN_OPTIONS": "halt_on_error=0:die_after_fork=0:second_deadlock_stack=1",
+    "TSAN_OPTIONS": "halt_on_error=0:second_deadlock_stack=1",
     "CMOCKA_MESSAGE_OUTPUT": "TAP",
 }
 
