@@ -227,7 +227,7 @@ static void case_13_opcode(void **state)
         {99,               -EINVAL    },
         {10,               -EINVAL    },
         {-1,               -EINVAL    },
-        {WR_LOCAL_INV,     -EOPNOTSUPP},
+        {WR_LOCAL_INV,     0          },
         {WR_BIND_MW,       -EOPNOTSUPP},
         {WR_SEND,          0          },
         {WR_SEND_WITH_IMM, 0          },
@@ -253,8 +253,8 @@ static void wq_post_send__opcodes_of_each_type(void **state)
     enum {
         SEND = 1 << WR_SEND | 1 << WR_SEND_WITH_IMM,
         WRITE = 1 << WR_RDMA_WRITE | 1 << WR_RDMA_WRITE_WITH_IMM,
-        RC = SEND | WRITE | 1 << WR_SEND_WITH_INV | 1 << WR_RDMA_READ | 1 << WR_ATOMIC_CMP_AND_SWP |
-             1 << WR_ATOMIC_FETCH_AND_ADD,
+        RC = SEND | WRITE | 1 << WR_SEND_WITH_INV | 1 << WR_RDMA_READ | 1 << WR_LOCAL_INV |
+             1 << WR_ATOMIC_CMP_AND_SWP | 1 << WR_ATOMIC_FETCH_AND_ADD,
     };
     static const struct {
         enum qp_type type;
@@ -419,6 +419,42 @@ static void wq_send_done__opcode_and_length(void **state)
     }
 }
 
+static void no_train(struct nic_sink *sink, const struct train *t)
+{
+    (void)sink;
+    (void)t;
+    fail();
+}
+
+/* LOCAL_INV needs no peer: the key is refused to peers from its completion on; an unknown key fails
+ * the QP. */
+static void case_27_local_inv(void **state)
+{
+    struct objects *o = *state;
+    struct nic_sink sink = {.train = no_train};
+    uint8_t area[8], *addr;
+    struct mr *mr;
+    struct nic_wc wc;
+
+    assert_int_equal(mem_reg(o->pd, area, 8, 0, ACCESS_REMOTE_READ, &mr), 0);
+    objects_bring(o, QP_STATE_RTS);
+    for (int round = 0; round < 2; round++) {
+        struct nic_send_wr wr = {
+            .opcode = WR_LOCAL_INV, .flags = WR_SIGNALED, .imm_or_inv = mr->key};
+
+        assert_int_equal(wq_post_send(o->qp, &wr), 0);
+        nic_output(o->nic, 1, &sink, 8);
+        assert_int_equal(cq_poll(o->scq, 1, &wc), 1);
+        assert_int_equal(wc.status, round == 0 ? WC_SUCCESS : WC_MW_BIND_ERR);
+        assert_int_equal(wc.opcode, WC_LOCAL_INV);
+        assert_int_equal(o->qp->state, round == 0 ? QP_STATE_RTS : QP_STATE_ERR);
+        assert_int_equal(mem_check(o->nic, o->pd, mr->key, 0, 8, ACCESS_REMOTE_READ, true, &addr),
+                         MEM_BAD_KEY);
+    }
+    mem_mr_revoke(mr);
+    mem_mr_free(mr);
+}
+
 static void wq_send_done__errors_are_never_silent(void **state)
 {
     struct objects *o = *state;
@@ -579,6 +615,7 @@ int main(void)
         CASE(wq_post_send__limits),
         CASE(wq_post_send__copies_everything),
         CASE(wq_send_done__opcode_and_length),
+        CASE(case_27_local_inv),
         CASE(wq_send_done__errors_are_never_silent),
         CASE(case_35),
         CASE(wq_post_send__sqe_flushes),
