@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_ibv_events.c: event descriptors: readable while there is something, blocking or not as the
+ * program says, one event a get, nothing left of an object that is gone.
+ */
+#include "fake_host.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+static bool readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) == 1;
+}
+
+static void nonblocking(int fd)
+{
+    assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK), 0);
+}
+
+static void channel__level_triggered(void **state)
+{
+    (void)state;
+    struct ibv_context *ctx = fake_open();
+    struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);
+    struct ibv_cq *a = ibv_create_cq(ctx, 1, NULL, ch, 0), *got;
+    void *owner_a = fake.cq_owner, *context;
+    struct ibv_cq *b = ibv_create_cq(ctx, 1, NULL, ch, 0);
+    void *owner_b = fake.cq_owner;
+
+    nonblocking(ch->fd);
+    assert_false(readable(ch->fd));
+    assert_int_equal(ibv_get_cq_event(ch, &got, &context), -1);
+    assert_int_equal(errno, EAGAIN);
+    fake.callbacks.completion(owner_b);
+    fake.callbacks.completion(owner_a);
+    fake.callbacks.completion(owner_b);
+    struct ibv_cq *want[] = {b, a, b};
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(readable(ch->fd));
+        assert_int_equal(ibv_get_cq_event(ch, &got, &context), 0);
+        assert_ptr_equal(got, want[i]);
+    }
+    assert_false(readable(ch->fd));
+    ibv_ack_cq_events(a, 1);
+    ibv_ack_cq_events(b, 2);
+    assert_int_equal(ibv_destroy_cq(a), 0);
+    assert_int_equal(ibv_destroy_cq(b), 0);
+    assert_int_equal(ibv_destroy_comp_channel(ch), 0);
+    fake_close(ctx);
+}
+
+static void channel__destroyed_cq_leaves_nothing(void **state)
+{
+    (void)state;
+    struct ibv_context *ctx = fake_open();
+    struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);
+    struct ibv_cq *a = ibv_create_cq(ctx, 1, NULL, ch, 0), *got;
+    void *owner_a = fake.cq_owner, *context;
+    struct ibv_cq *b = ibv_create_cq(ctx, 1, NULL, ch, 0);
+
+    fake.callbacks.completion(owner_a);
+    fake.callbacks.completion(owner_a);
+    fake.callbacks.completion(fake.cq_owner);
+    assert_int_equal(ibv_destroy_cq(a), 0);
+    assert_int_equal(ibv_get_cq_event(ch, &got, &context), 0);
+    assert_ptr_equal(got, b);
+    assert_false(readable(ch->fd)); /* though the fd is a blocking one */
+    ibv_ack_cq_events(b, 1);
+    assert_int_equal(ibv_destroy_cq(b), 0);
+    assert_int_equal(ibv_destroy_comp_channel(ch), 0);
+    fake_close(ctx);
+}
+
+static void cq_without_channel__no_event(void **state)
+{
+    (void)state;
+    struct ibv_context *ctx = fake_open();
+    struct ibv_cq *cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
+
+    fake.callbacks.completion(fake.cq_owner);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    fake_close(ctx);
+}
+
+static void on_signal(int signo)
+{
+    (void)signo;
+}
+
+static void *interrupt(void *thread)
+{
+    usleep(50 * 1000);
+    pthread_kill(*(pthread_t *)thread, SIGUSR1);
+    return NULL;
+}
+
+static void get__interrupted(void **state)
+{
+    (void)state;
+    struct ibv_context *ctx = fake_open();
+    struct sigaction act = {.sa_handler = on_signal}; /* no SA_RESTART */
+    struct ibv_async_event event;
+    pthread_t self = pthread_self(), other;
+
+    assert_int_equal(sigaction(SIGUSR1, &act, NULL), 0);
+    assert_int_equal(pthread_create(&other, NULL, interrupt, &self), 0);
+    assert_int_equal(ibv_get_async_event(ctx, &event), -1);
+    assert_int_equal(errno, EINTR);
+    pthread_join(other, NULL);
+    fake_close(ctx);
+}
+
+static void async__each_kind(void **state)
+{
+    (void)state;
+    struct ibv_context *ctx = fake_open();
+    struct ibv_pd *pd = ibv_alloc_pd(ctx);
+    struct ibv_cq *cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
+    struct ibv_srq_init_attr init = {
+        .attr = {.max_wr = 1, .max_sge = 1}
+    };
+    struct ibv_srq *srq = ibv_create_srq(pd, &init);
+    struct ibv_qp *qp = fake_qp(pd, cq);
+    struct ibv_async_event e;
+    const struct {
+        enum nic_event_type type;
+        void *owner;
+        void *element;
+    } rows[] = {
+        {EVENT_CQ_ERR,              fake.cq_owner,      cq  },
+        {EVENT_QP_FATAL,            fake.qp_owner,      qp  },
+        {EVENT_QP_REQ_ERR,          fake.qp_owner,      qp  },
+        {EVENT_QP_ACCESS_ERR,       fake.qp_owner,      qp  },
+        {EVENT_COMM_EST,            fake.qp_owner,      qp  },
+        {EVENT_SQ_DRAINED,          fake.qp_owner,      qp  },
+        {EVENT_QP_LAST_WQE_REACHED, fake.qp_owner,      qp  },
+        {EVENT_SRQ_ERR,             fake.srq_owner,     srq },
+        {EVENT_SRQ_LIMIT_REACHED,   fake.srq_owner,     srq },
+        {EVENT_PORT_ACTIVE,         fake.context_owner, NULL},
+        {EVENT_PORT_ERR,            fake.context_owner, NULL},
+        {EVENT_GID_CHANGE,          fake.context_owner, NULL},
+    };
+    const unsigned n = sizeof(rows) / sizeof(rows[0]);
+
+    nonblocking(ctx->async_fd);
+    for (unsigned i = 0; i < n; i++)
+        fake.callbacks.async_event(rows[i].type, rows[i].owner);
+    for (unsigned i = 0; i < n; i++) { /* case 79: one event a get, then EAGAIN */
+        assert_true(readable(ctx->async_fd));
+        assert_int_equal(ibv_get_async_event(ctx, &e), 0);
+        assert_int_equal(e.event_type, rows[i].type);
+        if (rows[i].element != NULL)
+            assert_ptr_equal(e.element.qp, rows[i].element);
+        else
+            assert_int_equal(e.element.port_num, 1);
+        ibv_ack_async_event(&e);
+    }
+    assert_int_equal(ibv_get_async_event(ctx, &e), -1);
+    assert_int_equal(errno, EAGAIN);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    assert_int_equal(ibv_dealloc_pd(pd), 0);
+    fake_close(ctx);
+}
+
+static void *ack_later(void *event)
+{
+    usleep(100 * 1000);
+    fake.largest_poll = 1;
+    ibv_ack_async_event(event);
+    return NULL;
+}
+
+static void async__destroy_waits_for_ack(void **state)
+{
+    (void)state;
+    struct ibv_context *ctx = fake_open();
+    struct ibv_pd *pd = ibv_alloc_pd(ctx);
+    struct ibv_cq *cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
+    struct ibv_qp *qp = fake_qp(pd, cq);
+    struct ibv_async_event event;
+    pthread_t thread;
+
+    fake.callbacks.async_event(EVENT_COMM_EST, fake.qp_owner);
+    fake.callbacks.async_event(EVENT_QP_FATAL, fake.qp_owner); /* nobody gets this one */
+    assert_int_equal(ibv_get_async_event(ctx, &event), 0);
+    assert_int_equal(event.event_type, IBV_EVENT_COMM_EST);
+    assert_int_equal(pthread_create(&thread, NULL, ack_later, &event), 0);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(fake.largest_poll, 1);
+    pthread_join(thread, NULL);
+    assert_false(readable(ctx->async_fd));
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    assert_int_equal(ibv_dealloc_pd(pd), 0);
+    fake_close(ctx);
+}
+
+static int reset(void **state)
+{
+    (void)state;
+    fake_reset();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(channel__level_triggered, reset),
+        cmocka_unit_test_setup(channel__destroyed_cq_leaves_nothing, reset),
+        cmocka_unit_test_setup(cq_without_channel__no_event, reset),
+        cmocka_unit_test_setup(get__interrupted, reset),
+        cmocka_unit_test_setup(async__each_kind, reset),
+        cmocka_unit_test_setup(async__destroy_waits_for_ack, reset),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_ibv_post.c: chains of work requests: what goes in before a bad one, which one is called bad,
+ * the sign of the answer.
+ */
+#include "fake_host.h"
+
+enum { CHAIN = 6 };
+
+struct rig {
+    struct ibv_context *ctx;
+    struct ibv_pd *pd;
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+};
+
+static struct rig rig_up(void)
+{
+    struct rig r = {.ctx = fake_open()};
+
+    r.pd = ibv_alloc_pd(r.ctx);
+    r.cq = ibv_create_cq(r.ctx, 8, NULL, NULL, 0);
+    r.qp = fake_qp(r.pd, r.cq);
+    return r;
+}
+
+static void rig_down(struct rig *r)
+{
+    assert_int_equal(ibv_destroy_qp(r->qp), 0);
+    assert_int_equal(ibv_destroy_cq(r->cq), 0);
+    assert_int_equal(ibv_dealloc_pd(r->pd), 0);
+    fake_close(r->ctx);
+}
+
+static void send__whole_chain_and_one_kick(void **state)
+{
+    (void)state;
+    struct rig r = rig_up();
+    struct ibv_send_wr wr[CHAIN] = {0}, *bad = NULL;
+
+    for (unsigned i = 0; i < CHAIN; i++) {
+        wr[i].wr_id = i;
+        wr[i].opcode = IBV_WR_SEND;
+        wr[i].next = i + 1 < CHAIN ? &wr[i + 1] : NULL;
+    }
+    assert_int_equal(ibv_post_send(r.qp, wr, &bad), 0);
+    assert_null(bad);
+    assert_int_equal(fake.posts, CHAIN);
+    assert_int_equal(fake.kicks, 1);
+    for (unsigned i = 0; i < CHAIN; i++)
+        assert_int_equal(fake.sent[i].wr_id, i);
+    rig_down(&r);
+}
+
+/* cases 2 and 3: positive errno, the first not posted is the bad one, those before it run. */
+static void send__stops_at_the_bad_one(void **state)
+{
+    (void)state;
+    static const int errors[] = {ENOMEM, EINVAL, EOPNOTSUPP, EIO};
+
+    for (unsigned at = 0; at < 4; at++) {
+        struct rig r = rig_up();
+        struct ibv_send_wr wr[CHAIN] = {0}, *bad = NULL;
+        for (unsigned i = 0; i + 1 < CHAIN; i++)
+            wr[i].next = &wr[i + 1];
+        fake.fail_post_at = at;
+        fake.fail_post = errors[at];
+        assert_int_equal(ibv_post_send(r.qp, wr, &bad), errors[at]);
+        assert_ptr_equal(bad, &wr[at]);
+        assert_int_equal(fake.posts, at);
+        assert_int_equal(fake.kicks, 1);
+        rig_down(&r);
+        fake_reset();
+    }
+}
+
+static void recv__stops_at_the_bad_one(void **state)
+{
+    (void)state;
+    struct rig r = rig_up();
+    struct ibv_sge sge = {.addr = 9, .length = 1, .lkey = 2};
+    struct ibv_recv_wr wr[3] =
+        {
+            {.wr_id = 5,       .next = &wr[1], .sg_list = &sge, .num_sge = 1},
+            {.wr_id = 6, .next = &wr[2]},
+            {.wr_id = 7               }
+    },
+                       *bad = NULL;
+
+    fake.fail_post_at = 2;
+    fake.fail_post = ENOMEM;
+    assert_int_equal(ibv_post_recv(r.qp, wr, &bad), ENOMEM);
+    assert_ptr_equal(bad, &wr[2]);
+    assert_int_equal(fake.received[0].wr_id, 5);
+    assert_ptr_equal(fake.received[0].sg_list, &sge);
+    assert_int_equal(fake.received[0].num_sge, 1);
+    assert_int_equal(fake.received[1].wr_id, 6);
+    fake.fail_post_at = UINT32_MAX;
+    bad = NULL;
+    assert_int_equal(ibv_post_recv(r.qp, &wr[2], &bad), 0);
+    assert_null(bad);
+    rig_down(&r);
+}
+
+static void srq_recv__stops_at_the_bad_one(void **state)
+{
+    (void)state;
+    struct rig r = rig_up();
+    struct ibv_srq_init_attr init = {
+        .attr = {.max_wr = 4, .max_sge = 1}
+    };
+    struct ibv_srq *srq = ibv_create_srq(r.pd, &init);
+    struct ibv_recv_wr wr[2] =
+        {
+            {.wr_id = 1, .next = &wr[1]},
+            {.wr_id = 2         }
+    },
+                       *bad = NULL;
+
+    fake.fail_post_at = 1;
+    fake.fail_post = EINVAL;
+    assert_int_equal(ibv_post_srq_recv(srq, wr, &bad), EINVAL);
+    assert_ptr_equal(bad, &wr[1]);
+    fake.fail_post_at = UINT32_MAX;
+    assert_int_equal(ibv_post_srq_recv(srq, wr, &bad), 0);
+    assert_int_equal(fake.posts, 3);
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+    rig_down(&r);
+}
+
+static void empty_chain__nothing(void **state)
+{
+    (void)state;
+    struct rig r = rig_up();
+    struct ibv_send_wr *bad_send;
+    struct ibv_recv_wr *bad_recv;
+
+    assert_int_equal(ibv_post_send(r.qp, NULL, &bad_send), 0);
+    assert_int_equal(ibv_post_recv(r.qp, NULL, &bad_recv), 0);
+    assert_int_equal(fake.posts, 0);
+    rig_down(&r);
+}
+
+static int reset(void **state)
+{
+    (void)state;
+    fake_reset();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(send__whole_chain_and_one_kick, reset),
+        cmocka_unit_test_setup(send__stops_at_the_bad_one, reset),
+        cmocka_unit_test_setup(recv__stops_at_the_bad_one, reset),
+        cmocka_unit_test_setup(srq_recv__stops_at_the_bad_one, reset),
+        cmocka_unit_test_setup(empty_chain__nothing, reset),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
