@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * link.c: the network between the two engines: one link each way that copies, delays, reorders,
+ * duplicates, corrupts and loses packets as the tape says. In the byte path packets travel as bytes
+ * with an ICRC, so that corruption is a flipped bit and detection is the codec's.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "wire/icrc.h"
+#include "wire/roce.h"
+#include "world.h"
+
+enum {
+    MAX_BATCH = 32,
+};
+
+enum fate {
+    FATE_DELIVER,
+    FATE_DROP,
+    FATE_DUP,
+    FATE_DELAY,
+    FATE_CORRUPT,
+};
+
+static const char *const fate_name[] = {"", "LOST", "TWICE", "LATE", "CORRUPT"};
+
+static void sink_train(struct nic_sink *sink, const struct train *t);
+
+void link_init(struct world *w, int to)
+{
+    struct link *l = &w->link[to];
+    *l = (struct link){.sink = {.train = sink_train}, .world = w, .to = to};
+    l->latency_ns = w->opt.latency_ns;
+    TAILQ_INIT(&l->flights);
+}
+
+static void flight_free(struct flight *f)
+{
+    free(f->bytes);
+    free(f);
+}
+
+void link_fini(struct world *w, int to)
+{
+    struct link *l = &w->link[to];
+    struct flight *f;
+    while ((f = TAILQ_FIRST(&l->flights)) != NULL) {
+        TAILQ_REMOVE(&l->flights, f, link);
+        flight_free(f);
+    }
+}
+
+uint64_t link_next_ns(const struct link *l)
+{
+    const struct flight *f = TAILQ_FIRST(&l->flights);
+    return f == NULL ? UINT64_MAX : f->at_ns;
+}
+
+static int pair_of(const struct world *w, int to, uint32_t qpn)
+{
+    for (int i = 0; i < w->opt.pairs; i++)
+        if (w->node[to].qp[i]->qpn == qpn)
+            return i;
+    return -1;
+}
+
+/* What becomes of this packet of a direction. Faults stop after a while, and where the retries must
+ * do, there are fewer of them between two steps of progress than there are retries. */
+static enum fate draw_fate(struct world *w, struct link *l, struct direction *d)
+{
+    const struct options *o = &w->opt;
+    enum fate fate = FATE_DELIVER;
+    if (o->small) {
+        fate = (enum fate)tape_below(w->tape, 4);
+    } else {
+        if (o->perfect || w->sent_packets > o->fault_packets)
+            return FATE_DELIVER;
+        if (o->limited && d->faults + 2 > o->retry_cnt)
+            return FATE_DELIVER;
+        if (l->down_until_ns <= w->now_ns && tape_chance(w->tape, o->down_ppm))
+            l->down_until_ns = w->now_ns + o->down_ns;
+        if (l->down_until_ns > w->now_ns || tape_chance(w->tape, o->drop_ppm))
+            fate = FATE_DROP;
+        else if (tape_chance(w->tape, o->corrupt_ppm))
+            fate = FATE_CORRUPT;
+        else if (tape_chance(w->tape, o->dup_ppm))
+            fate = FATE_DUP;
+        else if (tape_chance(w->tape, o->reorder_ppm))
+            fate = FATE_DELAY;
+    }
+    if (fate != FATE_DELIVER) {
+        d->faults++;
+        w->fault_count++;
+        w->fault_end_ns = w->now_ns;
+    }
+    return fate;
+}
+
+static void pseudo(const struct rx_packet *rx, uint32_t n, struct icrc_pseudo *ip)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
+    *ip = (struct icrc_pseudo){
+        .v6 = memcmp(rx->src.b, mapped, sizeof(mapped)) != 0,
+        .udp_sport = 0xc123,
+        .udp_dport = ROCE_UDP_PORT,
+        .udp_bytes = (uint16_t)(8 + n),
+        .dont_fragment = true,
+    };
+    memcpy(ip->src, ip->v6 ? rx->src.b : rx->src.b + 12, ip->v6 ? 16 : 4);
+    memcpy(ip->dst, ip->v6 ? rx->dst.b : rx->dst.b + 12, ip->v6 ? 16 : 4);
+}
+
+static void gather(uint8_t *to, const struct train *t, const struct train_packet *p)
+{
+    uint32_t used = 0;
+    for (unsigned i = 0; i < p->spans; i++) {
+        const struct span *s = &t->span[p->first_span + i];
+        memcpy(to + used, s->addr, s->bytes);
+        used += s->bytes;
+    }
+    assert(used == p->payload_bytes);
+}
+
+static struct flight *flight_make(struct world *w, const struct train *t,
+                                  const struct train_packet *p)
+{
+    struct flight *f = calloc(1, sizeof(*f));
+    assert(f != NULL);
+    f->rx = (struct rx_packet){.h = p->h,
+                               .payload_bytes = p->payload_bytes,
+                               .src = t->path->local,
+                               .dst = t->path->remote,
+                               .icrc_ok = true};
+    f->raw = w->opt.raw;
+    f->n = f->raw ? roce_packet_bytes(p->h.bth.opcode, p->payload_bytes) : p->payload_bytes;
+    f->bytes = malloc(f->n + (f->n == 0));
+    assert(f->bytes != NULL);
+    if (!f->raw) {
+        gather(f->bytes, t, p);
+        return f;
+    }
+    uint8_t headers[ROCE_MAX_HEADER_BYTES];
+    size_t n = roce_build_headers(&p->h, headers);
+    memset(f->bytes, 0, f->n);
+    memcpy(f->bytes, headers, n);
+    gather(f->bytes + n, t, p);
+    struct icrc_pseudo ip;
+    pseudo(&f->rx, f->n, &ip);
+    uint32_t crc = icrc_begin(&ip, f->bytes);
+    crc = icrc_end(icrc_update(crc, f->bytes + BTH_BYTES, f->n - BTH_BYTES - ICRC_BYTES));
+    for (int i = 0; i < ICRC_BYTES; i++)
+        f->bytes[f->n - ICRC_BYTES + (size_t)i] = (uint8_t)(crc >> (8 * i));
+    return f;
+}
+
+static struct flight *flight_copy(const struct flight *f)
+{
+    struct flight *c = malloc(sizeof(*c));
+    assert(c != NULL);
+    *c = *f;
+    c->bytes = malloc(f->n + (f->n == 0));
+    assert(c->bytes != NULL);
+    memcpy(c->bytes, f->bytes, f->n);
+    return c;
+}
+
+static void corrupt(struct world *w, struct flight *f)
+{
+    if (f->raw) {
+        uint32_t bits = tape_range(w->tape, 1, 3);
+        uint32_t at = tape_below(w->tape, f->n * 8 - 4); /* a burst, which a CRC always sees */
+        for (uint32_t i = 0; i < bits; i++)
+            f->bytes[(at + i) / 8] ^= (uint8_t)(1u << ((at + i) % 8));
+        return;
+    }
+    f->rx.icrc_ok = false;
+    f->rx.h.bth.psn = psn_make(f->rx.h.bth.psn.v ^ 1u << tape_below(w->tape, 24));
+    f->rx.h.bth.dest_qp ^= tape_below(w->tape, 4) == 3 ? 1 : 0;
+    if (f->n > 0)
+        f->bytes[tape_below(w->tape, f->n)] ^= 1;
+}
+
+static void insert(struct link *l, struct flight *f)
+{
+    struct flight *before = TAILQ_LAST(&l->flights, flight_list);
+    while (before != NULL && before->at_ns > f->at_ns)
+        before = TAILQ_PREV(before, flight_list, link);
+    if (before == NULL)
+        TAILQ_INSERT_HEAD(&l->flights, f, link);
+    else
+        TAILQ_INSERT_AFTER(&l->flights, before, f, link);
+}
+
+/* When it arrives: after what went before it, unless its fate is to be late. */
+static uint64_t arrival_ns(struct world *w, struct link *l, uint32_t bytes, enum fate fate)
+{
+    const struct options *o = &w->opt;
+    if (l->busy_until_ns < w->now_ns)
+        l->busy_until_ns = w->now_ns;
+    l->busy_until_ns += (uint64_t)bytes * o->byte_ns_x16 / 16;
+    uint64_t at = l->busy_until_ns + l->latency_ns;
+    if (o->jitter_ns != 0)
+        at += tape_below(w->tape, o->jitter_ns);
+    if (fate == FATE_DELAY)
+        return at + (o->small ? o->reorder_ns : tape_below(w->tape, o->reorder_ns + 1));
+    if (at < l->last_at_ns && o->shift_packets == 0)
+        at = l->last_at_ns;
+    l->last_at_ns = at;
+    return at;
+}
+
+static void send_packet(struct world *w, struct link *l, const struct train *t,
+                        const struct train_packet *p)
+{
+    int pair = pair_of(w, l->to, p->h.bth.dest_qp);
+    if (pair < 0) {
+        world_fail(w, "packet to QPN 0x%x, which nobody has", p->h.bth.dest_qp);
+        return;
+    }
+    check_sent(w, 1 - l->to, &p->h);
+    w->sent_packets++;
+    l->packets++;
+    if (l->packets == w->opt.shift_packets)
+        l->latency_ns = w->opt.latency2_ns;
+    bool response = opcode_info(p->h.bth.opcode)->flags & OPF_RESPONSE;
+    enum fate fate = draw_fate(w, l, &w->dir[pair * 2 + (response ? l->to : 1 - l->to)]);
+    struct trace_event *e = world_trace(w, TRACE_SENT, 1 - l->to);
+    e->h = p->h;
+    e->payload_bytes = p->payload_bytes;
+    e->note = fate_name[fate];
+    if (fate == FATE_DROP)
+        return;
+    struct flight *f = flight_make(w, t, p);
+    uint32_t bytes = roce_packet_bytes(p->h.bth.opcode, p->payload_bytes);
+    f->at_ns = arrival_ns(w, l, bytes, fate);
+    if (fate == FATE_CORRUPT)
+        corrupt(w, f);
+    insert(l, f);
+    if (fate == FATE_DUP) {
+        struct flight *copy = flight_copy(f);
+        copy->at_ns += w->opt.small ? 0 : tape_below(w->tape, w->opt.reorder_ns + 1);
+        insert(l, copy);
+    }
+}
+
+static void sink_train(struct nic_sink *sink, const struct train *t)
+{
+    struct link *l = (struct link *)sink;
+    struct world *w = l->world;
+    uint32_t total = 0;
+    for (unsigned i = 0; i < t->packets; i++) {
+        const struct train_packet *p = &t->packet[i];
+        uint32_t bytes = roce_packet_bytes(p->h.bth.opcode, p->payload_bytes);
+        bool last = i == t->packets - 1u;
+        total += bytes;
+        if (last ? bytes > t->packet_bytes : bytes != t->packet_bytes)
+            world_fail(w, "a train whose packets differ in size");
+        send_packet(w, l, t, p);
+    }
+    if (t->packets == 0 || total != t->total_bytes || total > TRAIN_MAX_BYTES ||
+        t->packets > TRAIN_MAX_PACKETS)
+        world_fail(w, "a train of %u packets and %u bytes", t->packets, total);
+}
+
+/* Checks and parses what travelled as bytes; false: no packet any more. */
+static bool unpack(struct flight *f)
+{
+    f->rx.payload = f->bytes;
+    if (!f->raw)
+        return true;
+    if (roce_check(f->bytes, f->n) != ROCE_OK)
+        return false;
+    struct icrc_pseudo ip;
+    pseudo(&f->rx, f->n, &ip);
+    f->rx.icrc_ok = icrc_check(&ip, f->bytes, f->n);
+    roce_parse(f->bytes, f->n, &f->rx.h, &f->rx.payload, &f->rx.payload_bytes);
+    return true;
+}
+
+void link_deliver(struct world *w, struct link *l)
+{
+    struct rx_packet rx[MAX_BATCH];
+    struct flight *held[MAX_BATCH];
+    assert(w->opt.input_batch <= MAX_BATCH);
+    while (!w->failed && link_next_ns(l) <= w->now_ns) {
+        unsigned n = 0;
+        while (n < w->opt.input_batch && link_next_ns(l) <= w->now_ns) {
+            struct flight *f = TAILQ_FIRST(&l->flights);
+            TAILQ_REMOVE(&l->flights, f, link);
+            if (!unpack(f)) {
+                flight_free(f);
+                continue;
+            }
+            struct trace_event *e = world_trace(w, TRACE_RECEIVED, l->to);
+            e->h = f->rx.h;
+            e->payload_bytes = f->rx.payload_bytes;
+            e->note = f->rx.icrc_ok ? "" : "BAD ICRC";
+            rx[n] = f->rx;
+            held[n++] = f;
+        }
+        nic_input(w->node[l->to].nic, w->now_ns, rx, n);
+        for (unsigned i = 0; i < n; i++)
+            flight_free(held[i]);
+        check_step(w);
+    }
+}

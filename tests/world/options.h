@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * options.h: the swarm options of one test world: which operations, sizes, depths, delays and
+ * faults are on in it. plan.c draws them, once.
+ */
+#ifndef TESTS_WORLD_OPTIONS_H
+#define TESTS_WORLD_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { NODES = 2 };
+
+struct options {
+    int pairs;
+    uint32_t mtu;
+    uint32_t ops_min, ops_max;
+    unsigned op_weight[16]; /* by enum wr_opcode */
+    uint32_t max_len;
+    bool big;
+    uint32_t send_depth, recv_depth, sges, inline_bytes;
+    uint32_t unsignalled_ppm, fence_ppm, solicited_ppm, inline_ppm;
+    bool srq, sig_all, events, v6, raw, perfect, small;
+    bool limited;       /* faults never use up the retries of a QP */
+    bool rnr_exhausted; /* RNR retries may be used up */
+    int cq_mode;        /* 0: one a node, 1: send and receive, 2: two a QP */
+    uint8_t rd_atomic[NODES], dest_rd_atomic[NODES];
+    uint8_t timeout, retry_cnt, rnr_retry, rnr_timer;
+    uint32_t window_bytes;
+    /* Time. */
+    uint32_t latency_ns, latency2_ns, jitter_ns, byte_ns_x16, tick_ns;
+    uint32_t post_gap_ns, recv_gap_ns, poll_gap_ns, post_burst, recv_burst, poll_max, input_batch;
+    uint32_t max_trains;
+    /* Faults. */
+    uint32_t drop_ppm, dup_ppm, reorder_ppm, corrupt_ppm, down_ppm;
+    uint32_t reorder_ns, down_ns;
+    uint32_t fault_packets; /* then they stop */
+    uint32_t shift_packets; /* latency2 from this packet on; 0: never */
+};
+
+#endif
