@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_port_tap.c: bytes of a capture file; several writers; files that are not ours.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "port/port_tap.h"
+#include "wire/net.h"
+
+static const uint8_t file_header[24] = {0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0,
+                                        0,    0,    0,    0,    0, 0, 4, 0, 1, 0, 0, 0};
+
+static char path[] = "/tmp/test_port_tap.XXXXXX";
+static uint8_t content[1 << 20];
+
+static size_t slurp(void)
+{
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    size_t n = fread(content, 1, sizeof(content), f);
+    fclose(f);
+    return n;
+}
+
+static int start(void **state)
+{
+    (void)state;
+    strcpy(strrchr(path, '.'), ".XXXXXX");
+    int fd = mkstemp(path);
+    close(fd);
+    return fd < 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+static void packet(struct port_tap *tap, uint64_t now_ns, uint16_t id, bool v6, bool sent,
+                   uint32_t bytes)
+{
+    struct port_observer *o = port_tap_observer(tap);
+    uint8_t payload[512];
+    memset(payload, (uint8_t)id, sizeof(payload));
+    struct net_headers h = {
+        .v6 = v6,
+        .src = {127, 0,   0, 1},
+        .dst = {10,  255, 0, 1},
+        .tos = 2,
+        .ttl = 64,
+        .ip_id = id,
+        .dont_fragment = !v6,
+        .udp_sport = 0xC001,
+        .udp_dport = 4791,
+        .udp_checksum_set = true,
+    };
+    o->packet(o, now_ns, &h, payload, bytes, sent);
+}
+
+/* Parses all records; returns how many, every one a frame with right checksums. */
+static unsigned parse(size_t n)
+{
+    unsigned records = 0;
+    assert_true(n >= sizeof(file_header));
+    assert_memory_equal(content, file_header, sizeof(file_header));
+    for (size_t at = sizeof(file_header); at < n; records++) {
+        uint32_t r[4];
+        struct net_headers h;
+        const uint8_t *payload;
+        size_t bytes;
+        assert_true(n - at >= sizeof(r));
+        memcpy(r, content + at, sizeof(r));
+        assert_int_equal(r[2], r[3]);
+        assert_true(n - at - sizeof(r) >= r[2]);
+        assert_int_equal(net_parse(content + at + sizeof(r), r[2], &h, &payload, &bytes), NET_OK);
+        assert_true(h.udp_checksum_set);
+        for (size_t i = 0; i < bytes; i++)
+            assert_int_equal(payload[i], payload[0]);
+        at += sizeof(r) + r[2];
+    }
+    return records;
+}
+
+static void tap__record_as_the_wire_has_it(void **state)
+{
+    (void)state;
+    struct port_tap *tap;
+    assert_int_equal(port_tap_create(path, 5, &tap), 0);
+    packet(tap, 1999999999, 3, false, true, 20);
+    port_tap_observer(tap)->done(port_tap_observer(tap), true);
+    packet(tap, 7, 4, true, false, 33);
+    assert_int_equal(slurp(), 24 + 16 + 14 + 20 + 8 + 20);
+    port_tap_observer(tap)->done(port_tap_observer(tap), false);
+    port_tap_close(tap);
+    size_t n = slurp();
+    assert_int_equal(parse(n), 2);
+    uint32_t r[4];
+    memcpy(r, content + 24, sizeof(r));
+    assert_int_equal(r[0], 2);
+    assert_int_equal(r[1], 4);
+    assert_int_equal(r[2], 14 + 20 + 8 + 20);
+    struct net_headers h;
+    const uint8_t *payload;
+    size_t bytes;
+    assert_int_equal(net_parse(content + 40, r[2], &h, &payload, &bytes), NET_OK);
+    assert_int_equal(h.ip_id, 3);
+    assert_true(h.dont_fragment);
+    assert_int_equal(h.tos, 2);
+    assert_int_equal(h.udp_sport, 0xC001);
+}
+
+static void tap__several_writers_tear_nothing(void **state)
+{
+    (void)state;
+    enum { WRITERS = 4, PACKETS = 500 };
+    pid_t pid[WRITERS];
+    for (unsigned w = 0; w < WRITERS; w++) {
+        pid[w] = fork();
+        assert_true(pid[w] >= 0);
+        if (pid[w] != 0)
+            continue;
+        struct port_tap *tap;
+        if (port_tap_create(path, 0, &tap) != 0)
+            _exit(1);
+        for (unsigned i = 0; i < PACKETS; i++) {
+            packet(tap, i, (uint16_t)(w + 1), false, true, 1 + i % 300);
+            if (i % (w + 1) == 0)
+                port_tap_observer(tap)->done(port_tap_observer(tap), true);
+        }
+        port_tap_observer(tap)->done(port_tap_observer(tap), true);
+        port_tap_close(tap);
+        _exit(0);
+    }
+    for (unsigned w = 0; w < WRITERS; w++) {
+        int status;
+        assert_int_equal(waitpid(pid[w], &status, 0), pid[w]);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(parse(slurp()), WRITERS * PACKETS);
+}
+
+static void tap__refuses_what_is_not_a_capture(void **state)
+{
+    (void)state;
+    struct port_tap *tap;
+    uint8_t other[24];
+    static const struct {
+        size_t bytes;
+        size_t change; /* byte of a right header that is wrong */
+    } rows[] = {
+        {1,  24},
+        {23, 24},
+        {24, 0 },
+        {24, 4 },
+        {24, 20}
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        memcpy(other, file_header, sizeof(other));
+        if (rows[i].change < sizeof(other))
+            other[rows[i].change] ^= 1;
+        FILE *f = fopen(path, "wb");
+        assert_int_equal(fwrite(other, 1, rows[i].bytes, f), rows[i].bytes);
+        fclose(f);
+        assert_int_equal(port_tap_create(path, 0, &tap), -EINVAL);
+        assert_int_equal(slurp(), rows[i].bytes);
+    }
+    assert_int_equal(port_tap_create("/nonexistent/file", 0, &tap), -ENOENT);
+    assert_int_equal(port_tap_create("/tmp", 0, &tap), -EISDIR);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(tap__record_as_the_wire_has_it, start, end),
+        cmocka_unit_test_setup_teardown(tap__several_writers_tear_nothing, start, end),
+        cmocka_unit_test_setup_teardown(tap__refuses_what_is_not_a_capture, start, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
