@@ -3,6 +3,7 @@
  * test_host.c: the live device over loopback: two contexts in one process, two processes with one
  * address, dead contexts in a forked child.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "../port/private_net.h"
 #include "endpoint.h"
 
 enum {
@@ -251,5 +253,6 @@ int main(void)
         cmocka_unit_test(host__two_processes_one_address),
         cmocka_unit_test(host__child_finds_dead_contexts_and_opens_new_ones),
     };
+    private_net_enter();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

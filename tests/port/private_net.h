@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * private_net.h: a network namespace of a test's own with nothing but lo, so that UDP ports and
+ * slots are not shared with whatever else runs on the machine. Where that is not allowed the test
+ * runs in the machine's.
+ */
+#ifndef TESTS_PORT_PRIVATE_NET_H
+#define TESTS_PORT_PRIVATE_NET_H
+
+#include <net/if.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static inline void private_net_enter(void)
+{
+    if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
+        return;
+    struct ifreq r;
+    memset(&r, 0, sizeof(r));
+    strcpy(r.ifr_name, "lo");
+    r.ifr_flags = IFF_UP;
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    (void)!ioctl(fd, SIOCSIFFLAGS, &r);
+    close(fd);
+}
+
+#endif
