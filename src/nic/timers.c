@@ -30,10 +30,17 @@ void timers_request_sent(struct qp *qp, uint64_t now_ns)
 
 void timers_progress(struct qp *qp, uint64_t now_ns)
 {
-    if (requester_waiting(qp))
+    /* Nothing is sent while an RNR timer runs; the ack timer starts with what is sent after. */
+    if (requester_waiting(qp) && !qp->req.rnr_wait)
         ack_arm(qp, now_ns);
     else
         qp->req.ack_deadline_ns = 0;
+}
+
+void timers_go_back(struct qp *qp)
+{
+    /* The time is the retransmission's, whole: what is left of the first try's is too short. */
+    qp->req.ack_deadline_ns = 0;
 }
 
 void timers_rnr_nak(struct qp *qp, uint64_t now_ns, uint8_t code)

@@ -84,7 +84,7 @@ __attribute__((format(printf, 1, 2))) static void say(const char *fmt, ...)
         if (!(ok)) {                                                                               \
             say("  ^^ ");                                                                          \
             say(__VA_ARGS__);                                                                      \
-            print_error("%s\n%s\n", s.d->name, s.log);                                             \
+            fprintf(stderr, "%s\n%s\n", s.d->name, s.log);                                         \
             fail_msg("%s", #ok);                                                                   \
         }                                                                                          \
     } while (0)
@@ -573,6 +573,7 @@ static void play(const struct step *st)
         step_check(st);
         break;
     case SILENT:
+    case REPEAT:
         break;
     case END:
         step_end();
@@ -580,13 +581,34 @@ static void play(const struct step *st)
     }
 }
 
+static void repeat(const struct step *st)
+{
+    for (uint32_t k = 0; k < st->n; k++)
+        for (int i = 1; i <= st->what; i++) {
+            struct step next = st[i];
+            next.psn += k;
+            if (next.kind == OUT) {
+                next.msn += k;
+                next.a += k;
+            }
+            s.log_used = 0; /* the last round is enough to show */
+            play(&next);
+        }
+}
+
 static void run_dialogue(void **state)
 {
     const struct dialogue *d = *state;
     setup(d);
     const struct step *st = d->steps;
-    for (; st->kind != END; st++)
-        play(st);
+    for (; st->kind != END; st++) {
+        if (st->kind == REPEAT) {
+            repeat(st);
+            st += st->what;
+        } else {
+            play(st);
+        }
+    }
     play(st);
     teardown();
 }

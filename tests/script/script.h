@@ -36,6 +36,7 @@ enum step_kind {
     SET,    /* the 8 bytes at at become a */
     CELL,   /* the 8 bytes at at are a */
     ARM,    /* of the receive CQ; what: 1: solicited only */
+    REPEAT, /* the next what rows n times; each time PSNs, and MSN and a of OUT, are one more */
     NOTIFY, /* what: 1: the CQ has notified, 0: it has not */
 };
 

@@ -63,7 +63,7 @@ void check_step(struct world *w)
             world_fail(w, "pair %d node %d: op %u is complete, the peer has only %u of PSN %u",
                        d->pair, d->from, qp->sq.head - 1, executed,
                        op_end(&d->op[qp->sq.head - 1]));
-        if (peer->resp.reply_tail - peer->resp.reply_head > MAX_RD_ATOMIC)
+        if (peer->resp.reply_tail - peer->resp.reply_head > MAX_REPLIES)
             world_fail(w, "pair %d: reply queue over its limit", d->pair);
     }
 }

@@ -276,12 +276,13 @@ void completer_input(struct qp *qp, uint64_t now_ns, const struct rx_packet *p)
         nic_count(qp->nic, COUNTER_req_ghost_acks, 1);
         return;
     }
+    /* A repeated ACK acknowledges nothing, but may tell of receives that were posted since. */
+    if (info->headers & HDR_AETH)
+        take_credits(qp, &p->h.aeth);
     if (psn_before(psn, qp->req.una)) {
         nic_count(qp->nic, COUNTER_req_stale_acks, 1);
         return;
     }
-    if (info->headers & HDR_AETH)
-        take_credits(qp, &p->h.aeth);
     if (info->flags & OPF_READ_RESP)
         input_read_response(qp, now_ns, p);
     else if (info->headers & HDR_ATOMICACKETH)

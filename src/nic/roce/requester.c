@@ -61,6 +61,7 @@ void requester_go_back(struct qp *qp)
     qp->req.next_wqe = qp->sq.head;
     qp->req.rd_atomic = 0;
     qp->req.since_ack_req = 0;
+    timers_go_back(qp);
     nic_qp_ready(qp);
 }
 
