@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_completer.c: what answers do to the send queue of an RC QP: completions, going back after a
- * loss, waiting after an RNR NAK, and the end after a fatal one.
+ * loss, and the end after a fatal one.
  */
 #include "script.h"
 
@@ -14,10 +14,6 @@
 #define OUT0(p) {OUT, OP_SEND_ONLY, .psn = p, .ack_req = true}
 #define READ_OUT(p, ...) {OUT, OP_READ_REQUEST, .psn = p, .ack_req = true, __VA_ARGS__}
 #define RESP(which, p, ...) {IN, OP_READ_RESP_##which, .psn = p, .msn = 1, __VA_ARGS__}
-#define RNR_AGAIN(code, time) \
-    ACK(.psn = 100, .syn = RNR(code)), {TIME, .ns = (time) - 1}, {SILENT}, {TIME, .ns = 1}, OUT0(100)
-#define MS 1000000ull
-#define US 1000ull
 
 static const struct dialogue dialogues[] = {
     {"ack__one_for_several", false, WITH(), STEPS(
@@ -198,60 +194,6 @@ static const struct dialogue dialogues[] = {
         {SCQE, WC_RDMA_READ, .id = 1}, RESP(ONLY, 100, .len = 4), {SILENT},
         RESP(ONLY, 101, .len = 4),
         {SCQE, WC_RDMA_READ, .id = 2}, {MEM, .len = 4}, {MEM, .at = 64, .len = 4})},
-
-    /* The receiver is not ready. */
-    {"rnr__waits_the_time_that_the_nak_says", true, WITH(.rnr_retry = 7), STEPS(
-        POST0(1), POST0(2), OUT0(100), OUT0(101), ACK(.psn = 100, .syn = RNR(12)),
-        {TIME, .ns = 640 * US - 1}, {SILENT},
-        {TIME, .ns = 1}, OUT0(100), OUT0(101), ACK(.psn = 101, .msn = 2), SENT(1), SENT(2),
-        {COUNT, COUNTER_rnr_nak_retry_err, .n = 1})},
-    {"rnr__zero_is_the_longest", true, WITH(), STEPS(POST0(1), OUT0(100),
-        RNR_AGAIN(0, 655360 * US), ACK(.psn = 100, .msn = 1), SENT(1))},
-    {"rnr__thirteen", true, WITH(), STEPS(POST0(1), OUT0(100), RNR_AGAIN(13, 960 * US),
-        ACK(.psn = 100, .msn = 1), SENT(1))},
-    {"rnr__shortest_and_31", true, WITH(), STEPS(
-        POST0(1), OUT0(100), RNR_AGAIN(1, 10 * US), RNR_AGAIN(31, 491520 * US),
-        ACK(.psn = 100, .msn = 1), SENT(1))},
-    {"rnr__none_allowed", true, WITH(.rnr_retry = 0), STEPS(
-        POST0(1), POST0(2), OUT0(100), OUT0(101), ACK(.psn = 100, .syn = RNR(12)),
-        FAILED(1, WC_RNR_RETRY_EXC_ERR), FLUSHED(2),
-        {STATE, QP_STATE_ERR}, {COUNT, COUNTER_rnr_retry_exceeded, .n = 1})},
-    {"rnr__as_often_as_allowed", true, WITH(.rnr_retry = 2, .retry = 0), STEPS(
-        POST0(1), OUT0(100), RNR_AGAIN(1, 10 * US), RNR_AGAIN(1, 10 * US),
-        ACK(.psn = 100, .syn = RNR(1)),
-        FAILED(1, WC_RNR_RETRY_EXC_ERR), {STATE, QP_STATE_ERR})},
-    {"rnr__seven_is_for_ever", true, WITH(.rnr_retry = 7, .retry = 0), STEPS(
-        POST0(1), OUT0(100), RNR_AGAIN(1, 10 * US), RNR_AGAIN(1, 10 * US), RNR_AGAIN(1, 10 * US),
-        RNR_AGAIN(1, 10 * US),
-        RNR_AGAIN(1, 10 * US), RNR_AGAIN(1, 10 * US), RNR_AGAIN(1, 10 * US), RNR_AGAIN(1, 10 * US),
-        RNR_AGAIN(1, 10 * US),
-        ACK(.psn = 100, .msn = 1), SENT(1))},
-    {"rnr__progress_gives_the_retries_back", true, WITH(.rnr_retry = 1), STEPS(
-        POST0(1), POST0(2), OUT0(100), OUT0(101), ACK(.psn = 100, .syn = RNR(1)),
-        {TIME, .ns = 10 * US}, OUT0(100), OUT0(101),
-        ACK(.psn = 101, .msn = 1, .syn = RNR(1)), {TIME, .ns = 10 * US}, OUT0(101), SENT(1),
-        ACK(.psn = 101, .msn = 2), SENT(2))},
-    {"rnr__sequence_nak_behind_it_does_not_end_the_wait", true, WITH(.retry = 0), STEPS(
-        POST0(1), POST0(2), OUT0(100), OUT0(101), ACK(.psn = 100, .syn = RNR(12)),
-        ACK(.psn = 100, .syn = NAK(0)), {SILENT},
-        ACK(.psn = 100, .syn = RNR(12)), {TIME, .ns = 640 * US}, OUT0(100), OUT0(101),
-        ACK(.psn = 101, .msn = 2), SENT(1), SENT(2))},
-    {"rnr__no_ack_timeout_meanwhile", true, WITH(.timeout = 1, .retry = 0), STEPS(
-        POST0(1), POST0(2), OUT0(100), OUT0(101), ACK(.psn = 100, .syn = RNR(0)),
-        {TIME, .ns = 100 * MS}, {SILENT},
-        /* a copy of the request was taken after all */
-        ACK(.psn = 100, .msn = 1), SENT(1), {TIME, .ns = 100 * MS}, {SILENT}, {STATE, QP_STATE_RTS},
-        {TIME, .ns = 455360 * US}, OUT0(101), ACK(.psn = 101, .msn = 2), SENT(2))},
-    {"rnr__nothing_new_goes_out", true, WITH(), STEPS(
-        POST0(1), OUT0(100), ACK(.psn = 100, .syn = RNR(1)), POST0(2), {SILENT},
-        {TIME, .ns = 10 * US}, OUT0(100), OUT0(101),
-        ACK(.psn = 101, .msn = 2), SENT(1), SENT(2))},
-    {"rnr__acknowledges_what_came_before", true, WITH(), STEPS(
-        {POST, WR_RDMA_WRITE, .id = 1}, POST0(2),
-        {OUT, OP_WRITE_ONLY, .psn = 100, .ack_req = true}, OUT0(101),
-        ACK(.psn = 101, .msn = 1, .syn = RNR(1)), {SCQE, WC_RDMA_WRITE, .id = 1},
-        {TIME, .ns = 10 * US}, OUT0(101),
-        ACK(.psn = 101, .msn = 2), SENT(2))},
 
     /* The end. */
     {"nak_invalid__status_and_flush", true, WITH(), STEPS(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_responder.c: what an RC responder answers to each request, well formed or not, new or
- * repeated, and what it does to memory, receives, events and its own state.
+ * test_responder.c: what an RC responder answers to each request, well formed or not, and what it
+ * does to memory, receives, events and its own state.
  */
 #include "script.h"
 
@@ -19,7 +19,6 @@
 #define FLUSHED(i) {RCQE, .id = i, .status = WC_WR_FLUSH_ERR}
 #define ADD(p) {IN, OP_FETCH_ADD, .psn = p, .va = 64, .a = 1}
 #define ADDED(p, m, v) {OUT, OP_ATOMIC_ACKNOWLEDGE, .psn = p, .msn = m, .a = v}
-#define ADD_ADDED(p, m, v) ADD(p), ADDED(p, m, v)
 
 static const struct dialogue dialogues[] = {
     /* Each operation as it should be. */
@@ -206,15 +205,11 @@ static const struct dialogue dialogues[] = {
     {"solicited__an_error_wakes_it_too", true, WITH(), STEPS(
         {RECV, .id = 1}, {ARM, 1}, {IN, OP_WRITE_LAST, .psn = 5, .len = 1}, INVALID(5, 0),
         {NOTIFY, 1}, FLUSHED(1))},
-    {"admit__odd_but_allowed", false, WITH(), STEPS(
-        {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true, .odd = ODD_MIG | ODD_PKEY_PART | ODD_CE},
-        ACK(.psn = 5, .msn = 1), {COUNT, COUNTER_rx_ecn_marked_packets, .n = 1})},
     {"sqd__responder_goes_on", false, WITH(), STEPS(
         {MODIFY, QP_STATE_SQD}, {EVENT, EVENT_SQ_DRAINED},
         {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4},
         {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 4})},
 
-    /* Loss and repetition. */
     {"gap__one_nak_each", true, WITH(), STEPS(
         {IN, OP_WRITE_ONLY, .psn = 7, .ack_req = true}, ACK(.syn = NAK(0), .psn = 5),
         {IN, OP_WRITE_ONLY, .psn = 8, .ack_req = true}, {IN, OP_READ_REQUEST, .psn = 9}, {SILENT},
@@ -257,124 +252,6 @@ static const struct dialogue dialogues[] = {
         {MEM, .len = 260})},
     {"rnr__empty_srq", true, WITH(.srq = true), STEPS(
         {IN, OP_SEND_ONLY, .psn = 5}, ACK(.syn = RNR(12), .psn = 5))},
-    {"duplicate_send__acknowledged_not_executed", true, WITH(), STEPS(
-        {RECV, .id = 1, .len = 16}, {RECV, .id = 2, .at = 64, .len = 16},
-        {IN, OP_SEND_ONLY, .psn = 5, .len = 16, .ack_req = true}, ACK(.psn = 5, .msn = 1),
-        {RCQE, WC_RECV, .id = 1, .len = 16}, {IN, OP_SEND_ONLY, .psn = 5, .len = 16, .tag = 1},
-        ACK(.psn = 5, .msn = 1),
-        {MEM, .len = 16}, {COUNT, COUNTER_duplicate_request, .n = 1})},
-    {"duplicate_write__acknowledged_not_executed", true, WITH(), STEPS(
-        {IN, OP_WRITE_FIRST, .psn = 5, .len = 256, .dma_len = 300},
-        {IN, OP_WRITE_LAST, .psn = 6, .len = 44, .at = 256},
-        {IN, OP_WRITE_ONLY, .psn = 7, .ack_req = true},
-        ACK(.psn = 7, .msn = 2),
-        {IN, OP_WRITE_FIRST, .psn = 5, .len = 256, .dma_len = 300, .tag = 1},
-        {IN, OP_WRITE_LAST, .psn = 6, .len = 44, .at = 256, .tag = 1}, ACK(.psn = 7, .msn = 2),
-        {MEM, .len = 300})},
-    {"duplicate__does_not_disturb_a_message_in_progress", true, WITH(), STEPS(
-        {IN, OP_WRITE_ONLY, .psn = 5}, {IN, OP_WRITE_FIRST, .psn = 6, .len = 256, .dma_len = 300},
-        {IN, OP_WRITE_ONLY, .psn = 5},
-        {IN, OP_WRITE_FIRST, .psn = 6, .len = 256, .dma_len = 300, .tag = 1},
-        ACK(.psn = 6, .msn = 1),
-        {IN, OP_WRITE_LAST, .psn = 7, .len = 44, .at = 256, .ack_req = true},
-        ACK(.psn = 7, .msn = 2), {MEM, .len = 300})},
-    {"duplicate__nonsense_is_still_only_acknowledged", true, WITH(), STEPS(
-        {IN, OP_WRITE_ONLY, .psn = 4, .len = 300, .dma_len = 2, .key = K_NONE},
-        ACK(.psn = 4, .msn = 0),
-        {STATE, QP_STATE_RTS})},
-    {"duplicate_read__executed_again", true, WITH(), STEPS(
-        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 300, .va = 64},
-        {OUT, OP_READ_RESP_FIRST, .psn = 5, .msn = 1, .len = 256, .at = 64},
-        {OUT, OP_READ_RESP_LAST, .psn = 6, .msn = 1, .len = 44, .at = 320},
-        {IN, OP_WRITE_ONLY, .psn = 7, .va = 64, .len = 8, .dma_len = 8}, {SET, .at = 72, .a = 99},
-        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 300, .va = 64},
-        {OUT, OP_READ_RESP_FIRST, .psn = 5, .msn = 2, .len = 256, .at = 64},
-        {OUT, OP_READ_RESP_LAST, .psn = 6, .msn = 2, .len = 44, .at = 320},
-        {MEM, .at = 64, .len = 8})},
-    {"duplicate_read__a_part", true, WITH(), STEPS(
-        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 700},
-        {OUT, OP_READ_RESP_FIRST, .psn = 5, .msn = 1, .len = 256},
-        {OUT, OP_READ_RESP_MIDDLE, .psn = 6, .len = 256, .at = 256},
-        {OUT, OP_READ_RESP_LAST, .psn = 7, .msn = 1, .len = 188, .at = 512},
-        {IN, OP_READ_REQUEST, .psn = 6, .va = 256, .dma_len = 444},
-        {OUT, OP_READ_RESP_FIRST, .psn = 6, .msn = 1, .len = 256, .at = 256},
-        {OUT, OP_READ_RESP_LAST, .psn = 7, .msn = 1, .len = 188, .at = 512})},
-    {"duplicate_read__over_the_expected_psn_dropped", true, WITH(), STEPS(
-        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4},
-        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 4},
-        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 257}, {SILENT}, {STATE, QP_STATE_RTS},
-        {COUNT, COUNTER_resp_dropped_replays, .n = 1})},
-    {"duplicate_read__bad_key_dropped", true, WITH(), STEPS(
-        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4, .key = K_SMALL},
-        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 4},
-        {REVOKE, .key = K_SMALL}, {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4, .key = K_SMALL},
-        {SILENT},
-        {STATE, QP_STATE_RTS})},
-    {"duplicate_read__before_a_new_one_at_the_limit", true, WITH(.max_dest_rd = 1), STEPS(
-        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4},
-        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 4},
-        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4},
-        {IN, OP_READ_REQUEST, .psn = 6, .dma_len = 8},
-        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 4},
-        {OUT, OP_READ_RESP_ONLY, .psn = 6, .msn = 2, .len = 8}, {STATE, QP_STATE_RTS})},
-    {"duplicate_atomic__before_a_new_one_at_the_limit", true, WITH(.max_dest_rd = 1), STEPS(
-        {SET, .at = 64, .a = 0}, ADD_ADDED(5, 1, 0), ADD(5), ADD(6), ADDED(5, 1, 0), ADDED(6, 2, 1),
-        {CELL, .at = 64, .a = 2}, {STATE, QP_STATE_RTS})},
-    {"duplicate_atomic__replayed_not_executed", true, WITH(), STEPS(
-        {SET, .at = 64, .a = 0}, ADD_ADDED(5, 1, 0), ADD_ADDED(6, 2, 1), ADD_ADDED(5, 2, 0),
-        ADD_ADDED(6, 2, 1),
-        {CELL, .at = 64, .a = 2})},
-    {"duplicate_atomic__too_old_is_dropped", true, WITH(), STEPS(
-        {SET, .at = 64, .a = 0}, {REPEAT, 2, .n = MAX_RD_ATOMIC}, ADD_ADDED(5, 1, 0),
-        ADD_ADDED(5, MAX_RD_ATOMIC, 0),
-        ADD_ADDED(5 + MAX_RD_ATOMIC, 1 + MAX_RD_ATOMIC, MAX_RD_ATOMIC), ADD(5),
-        {SILENT}, {COUNT, COUNTER_resp_dropped_replays, .n = 1},
-        {CELL, .at = 64, .a = 1 + MAX_RD_ATOMIC})},
-    {"duplicate_atomic__another_opcode_is_dropped", true, WITH(), STEPS(
-        {SET, .at = 64, .a = 0}, ADD_ADDED(5, 1, 0),
-        {IN, OP_COMPARE_SWAP, .psn = 5, .va = 64, .a = 9}, {SILENT},
-        {CELL, .at = 64, .a = 1})},
-
-    /* Not for this QP: silence. */
-    {"admit__wrong_source", true, WITH(), STEPS(
-        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true, .odd = ODD_SRC},
-        {SILENT},
-        {COUNT, COUNTER_rx_drop_peer, .n = 1})},
-    {"admit__wrong_destination", true, WITH(), STEPS(
-        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true, .odd = ODD_DST},
-        {SILENT},
-        {COUNT, COUNTER_rx_drop_peer, .n = 1})},
-    {"admit__wrong_qpn", true, WITH(), STEPS(
-        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true, .odd = ODD_QPN},
-        {SILENT},
-        {COUNT, COUNTER_rx_drop_no_qp, .n = 1})},
-    {"admit__wrong_pkey", true, WITH(), STEPS(
-        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true, .odd = ODD_PKEY},
-        {SILENT},
-        {COUNT, COUNTER_rx_drop_pkey, .n = 1})},
-    {"admit__wrong_icrc", true, WITH(), STEPS(
-        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true, .odd = ODD_ICRC},
-        {SILENT},
-        {COUNT, COUNTER_rx_icrc_encapsulated, .n = 1})},
-    {"admit__another_service", true, WITH(), STEPS(
-        {IN, 0x2a, .psn = 5, .len = 4, .dma_len = 4}, {IN, 0x64, .psn = 5, .len = 4}, {SILENT},
-        {COUNT, COUNTER_rx_drop_service, .n = 2})},
-    {"admit__reset_is_silent", true, WITH(.state = QP_STATE_RESET), STEPS(
-        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true}, {SILENT},
-        {COUNT, COUNTER_rx_drop_state, .n = 1})},
-    {"admit__init_is_silent", true, WITH(.state = QP_STATE_INIT), STEPS(
-        {RECV, .id = 1, .len = 4}, {IN, OP_SEND_ONLY, .psn = 5, .len = 4, .ack_req = true},
-        {SILENT},
-        {COUNT, COUNTER_rx_drop_state, .n = 1}, {MODIFY, QP_STATE_RTR},
-        {IN, OP_SEND_ONLY, .psn = 5, .len = 4, .ack_req = true}, ACK(.psn = 5, .msn = 1),
-        {EVENT, EVENT_COMM_EST}, {RCQE, WC_RECV, .id = 1, .len = 4}, {MEM, .len = 4})},
-    {"admit__error_is_silent", true, WITH(), STEPS(
-        {MODIFY, QP_STATE_ERR},
-        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true},
-        {IN, OP_READ_REQUEST, .psn = 5}, {SILENT}, {COUNT, COUNTER_rx_drop_state, .n = 2})},
-    {"admit__response_in_rtr_dropped", true, WITH(.state = QP_STATE_RTR), STEPS(
-        {IN, OP_ACKNOWLEDGE, .psn = 100}, {SILENT}, {COUNT, COUNTER_rx_drop_state, .n = 1})},
-
     /* Order of packets in a message. */
     {"op_seq__middle_without_first", true, WITH(), STEPS(
         {RECV, .id = 1, .len = 512}, {IN, OP_SEND_MIDDLE, .psn = 5, .len = 256}, INVALID(5, 0),

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_nic.c: which packets reach a QP at all. The others are dropped in silence and counted.
+ */
+#include "script.h"
+
+/* clang-format off */
+#define ACK(...) {OUT, OP_ACKNOWLEDGE, __VA_ARGS__}
+
+static const struct dialogue dialogues[] = {
+    {"admit__odd_but_allowed", false, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true, .odd = ODD_MIG | ODD_PKEY_PART | ODD_CE},
+        ACK(.psn = 5, .msn = 1), {COUNT, COUNTER_rx_ecn_marked_packets, .n = 1})},
+    {"admit__wrong_source", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true, .odd = ODD_SRC},
+        {SILENT},
+        {COUNT, COUNTER_rx_drop_peer, .n = 1})},
+    {"admit__wrong_destination", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true, .odd = ODD_DST},
+        {SILENT},
+        {COUNT, COUNTER_rx_drop_peer, .n = 1})},
+    {"admit__wrong_qpn", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true, .odd = ODD_QPN},
+        {SILENT},
+        {COUNT, COUNTER_rx_drop_no_qp, .n = 1})},
+    {"admit__wrong_pkey", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true, .odd = ODD_PKEY},
+        {SILENT},
+        {COUNT, COUNTER_rx_drop_pkey, .n = 1})},
+    {"admit__wrong_icrc", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true, .odd = ODD_ICRC},
+        {SILENT},
+        {COUNT, COUNTER_rx_icrc_encapsulated, .n = 1})},
+    {"admit__another_service", true, WITH(), STEPS(
+        {IN, 0x2a, .psn = 5, .len = 4, .dma_len = 4}, {IN, 0x64, .psn = 5, .len = 4}, {SILENT},
+        {COUNT, COUNTER_rx_drop_service, .n = 2})},
+    {"admit__reset_is_silent", true, WITH(.state = QP_STATE_RESET), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true}, {SILENT},
+        {COUNT, COUNTER_rx_drop_state, .n = 1})},
+    {"admit__init_is_silent", true, WITH(.state = QP_STATE_INIT), STEPS(
+        {RECV, .id = 1, .len = 4}, {IN, OP_SEND_ONLY, .psn = 5, .len = 4, .ack_req = true},
+        {SILENT},
+        {COUNT, COUNTER_rx_drop_state, .n = 1}, {MODIFY, QP_STATE_RTR},
+        {IN, OP_SEND_ONLY, .psn = 5, .len = 4, .ack_req = true}, ACK(.psn = 5, .msn = 1),
+        {EVENT, EVENT_COMM_EST}, {RCQE, WC_RECV, .id = 1, .len = 4}, {MEM, .len = 4})},
+    {"admit__error_is_silent", true, WITH(), STEPS(
+        {MODIFY, QP_STATE_ERR},
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true},
+        {IN, OP_READ_REQUEST, .psn = 5}, {SILENT}, {COUNT, COUNTER_rx_drop_state, .n = 2})},
+    {"admit__response_in_rtr_dropped", true, WITH(.state = QP_STATE_RTR), STEPS(
+        {IN, OP_ACKNOWLEDGE, .psn = 100}, {SILENT}, {COUNT, COUNTER_rx_drop_state, .n = 1})},
+};
+/* clang-format on */
+
+int main(void)
+{
+    return script_run("nic", dialogues, sizeof(dialogues) / sizeof(dialogues[0]));
+}
