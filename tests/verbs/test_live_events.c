@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_live_events.c: cases from the field about completion and asynchronous events, and fork,
- * against the real library and engine on the loopback device.
+ * test_live_events.c: cases from the field about completion and asynchronous events, against the
+ * real library and engine on the loopback device.
  */
 #include "live_rig.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static void post_send(struct rig *r, uint64_t wr_id, unsigned flags)
@@ -191,40 +189,11 @@ static void case_80(void **state)
     rig_close(&r);
 }
 
-/* A child's inherited context is dead, a new one works, and the parent's goes on. */
-static void fork__child_opens_anew(void **state)
-{
-    (void)state;
-    struct rig r;
-
-    rig_connect(&r);
-    pid_t pid = fork();
-    if (pid == 0) {
-        struct ibv_wc wc;
-        int bad = ibv_poll_cq(r.cq, 1, &wc) == -EIO ? 0 : 1;
-        struct ibv_device **list = ibv_get_device_list(NULL);
-        struct ibv_context *ctx = list != NULL ? ibv_open_device(list[0]) : NULL;
-        struct ibv_pd *pd = ctx != NULL ? ibv_alloc_pd(ctx) : NULL;
-        if (pd == NULL || ibv_dealloc_pd(pd) != 0 || ibv_close_device(ctx) != 0)
-            bad |= 2;
-        _exit(bad);
-    }
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-    rig_recv(&r, r.qp[1], 100, 1024, 64);
-    post_send(&r, 1, 0);
-    assert_int_equal(rig_wait(&r).wr_id, 100);
-    rig_close(&r);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(case_72), cmocka_unit_test(case_74),
-        cmocka_unit_test(case_76), cmocka_unit_test(case_79),
-        cmocka_unit_test(case_80), cmocka_unit_test(fork__child_opens_anew),
+        cmocka_unit_test(case_72), cmocka_unit_test(case_74), cmocka_unit_test(case_76),
+        cmocka_unit_test(case_79), cmocka_unit_test(case_80),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_live_fork.c: fork with an open device. Apart from the other live tests because under
+ * ThreadSanitizer a forked child cannot start the engine's thread.
+ */
+#include "live_rig.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A child's inherited context is dead, a new one works, and the parent's goes on. */
+static void fork__child_opens_anew(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_connect(&r);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct ibv_wc wc;
+        int bad = ibv_poll_cq(r.cq, 1, &wc) == -EIO ? 0 : 1;
+        struct ibv_device **list = ibv_get_device_list(NULL);
+        struct ibv_context *ctx = list != NULL ? ibv_open_device(list[0]) : NULL;
+        struct ibv_pd *pd = ctx != NULL ? ibv_alloc_pd(ctx) : NULL;
+        if (pd == NULL || ibv_dealloc_pd(pd) != 0 || ibv_close_device(ctx) != 0)
+            bad |= 2;
+        _exit(bad);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    rig_recv(&r, r.qp[1], 100, 1024, 64);
+    struct ibv_sge sge = rig_sge(&r, 0, 8);
+    struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1}, *bad_wr;
+    assert_int_equal(ibv_post_send(r.qp[0], &wr, &bad_wr), 0);
+    assert_int_equal(rig_wait(&r).wr_id, 100);
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fork__child_opens_anew),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
