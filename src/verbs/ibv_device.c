@@ -80,6 +80,32 @@ void ibv_device_unref(struct ibv_dev_obj *d)
     pthread_mutex_unlock(&device_mutex);
 }
 
+static bool device_fill(struct ibv_device **list, const struct verbena_device *info, size_t n)
+{
+    size_t got = 0;
+
+    pthread_mutex_lock(&device_mutex);
+    for (; got < n; got++) {
+        struct ibv_dev_obj *d = device_get(&info[got]);
+        if (d == NULL)
+            break;
+        list[got] = &d->dev;
+    }
+    pthread_mutex_unlock(&device_mutex);
+    return got == n;
+}
+
+static void device_list_free(struct ibv_device **list)
+{
+    if (list == NULL)
+        return;
+    pthread_mutex_lock(&device_mutex);
+    for (struct ibv_device **p = list; *p != NULL; p++)
+        device_put((struct ibv_dev_obj *)*p);
+    pthread_mutex_unlock(&device_mutex);
+    free(list);
+}
+
 VERBS_ABI struct ibv_device **ibv_get_device_list(int *num)
 {
     struct verbena_device *info = NULL;
@@ -93,21 +119,10 @@ VERBS_ABI struct ibv_device **ibv_get_device_list(int *num)
         return NULL;
     }
     struct ibv_device **list = calloc(n + 1, sizeof(struct ibv_device *));
-    size_t got = 0;
-    if (list != NULL) {
-        pthread_mutex_lock(&device_mutex);
-        for (; got < n; got++) {
-            struct ibv_dev_obj *d = device_get(&info[got]);
-            if (d == NULL)
-                break;
-            list[got] = &d->dev;
-        }
-        pthread_mutex_unlock(&device_mutex);
-    }
+    bool complete = list != NULL && device_fill(list, info, n);
     free(info);
-    if (list == NULL || got < n) {
-        if (list != NULL)
-            ibv_free_device_list(list);
+    if (!complete) {
+        device_list_free(list);
         errno = ENOMEM;
         return NULL;
     }
@@ -118,13 +133,7 @@ VERBS_ABI struct ibv_device **ibv_get_device_list(int *num)
 
 VERBS_ABI void ibv_free_device_list(struct ibv_device **list)
 {
-    if (list == NULL)
-        return;
-    pthread_mutex_lock(&device_mutex);
-    for (struct ibv_device **p = list; *p != NULL; p++)
-        device_put((struct ibv_dev_obj *)*p);
-    pthread_mutex_unlock(&device_mutex);
-    free(list);
+    device_list_free(list);
 }
 
 VERBS_ABI const char *ibv_get_device_name(struct ibv_device *device)
