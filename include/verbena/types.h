@@ -16,7 +16,7 @@
 enum {
     MAX_SGE = 32,           /* scatter/gather elements of one WR */
     MAX_INLINE_BYTES = 512, /* payload copied at post time */
-    MAX_RD_ATOMIC = 16,     /* outstanding READ/atomic requests a QP, each side */
+    MAX_RD_ATOMIC = 128,    /* outstanding READ/atomic requests a QP, each side; as soft-RoCE has */
     MAX_WR = 32768,         /* WRs of one queue */
     MAX_CQE = 1 << 22,      /* entries of one CQ */
     MAX_QP = (1 << 14) - 2, /* of one process: the QPNs of a slot, less the reserved ones */

@@ -174,8 +174,8 @@ int convert_qp_attr_to_nic(const struct ibv_qp_attr *from, unsigned mask, struct
     to->min_rnr_timer = from->min_rnr_timer;
     to->max_rd_atomic = from->max_rd_atomic;
     to->max_dest_rd_atomic = from->max_dest_rd_atomic;
-    to->rq_psn = from->rq_psn;
-    to->sq_psn = from->sq_psn;
+    to->rq_psn = from->rq_psn & 0xffffff; /* as the kernel: programs pass 32 random bits */
+    to->sq_psn = from->sq_psn & 0xffffff;
     to->dest_qpn = from->dest_qp_num;
     if ((mask & IBV_QP_PATH_MTU) != 0) {
         to->path_mtu_bytes = convert_mtu_to_bytes(from->path_mtu);
@@ -194,8 +194,8 @@ void convert_qp_attr_from_nic(const struct nic_qp_attr *from, struct ibv_qp_attr
         from->path_mtu_bytes != 0 ? convert_mtu_from_bytes(from->path_mtu_bytes) : IBV_MTU_256;
     to->path_mig_state = IBV_MIG_MIGRATED;
     to->qkey = from->qkey;
-    to->rq_psn = from->rq_psn;
-    to->sq_psn = from->sq_psn;
+    to->rq_psn = from->rq_psn & 0xffffff; /* as the kernel: programs pass 32 random bits */
+    to->sq_psn = from->sq_psn & 0xffffff;
     to->dest_qp_num = from->dest_qpn;
     to->qp_access_flags = from->access_flags;
     to->pkey_index = from->pkey_index;
