@@ -47,7 +47,7 @@ static void watch(struct rc_pair *p, uint32_t n, uint32_t offset, uint8_t new, b
 /* Many of the small ones, where a byte out of order is seen only for nanoseconds. */
 static unsigned repeats(const struct rc_options *o, uint32_t n)
 {
-    unsigned r = n <= 4097 ? 40 : n <= 65537 ? 10 : 3;
+    unsigned r = n <= 4097 ? 12 : n <= 65537 ? 6 : 3;
     return r * (o->rounds > 0 ? o->rounds : 1);
 }
 

@@ -32,9 +32,12 @@ static struct {
     uint64_t operations, bytes;
 } done;
 
+/* The areas are the end of the buffer, whose size may be given. */
+static uint64_t base;
+
 static uint64_t at(enum area a)
 {
-    return (uint64_t)a * (AREA_BYTES + 2 * GUARD) + GUARD;
+    return base + (uint64_t)a * (AREA_BYTES + 2 * GUARD) + GUARD;
 }
 
 static void guards_check(const struct rc_pair *p)
@@ -238,9 +241,12 @@ int main(int argc, char **argv)
     struct rc_options o = {.rounds = 2};
     struct rc_pair p;
     rc_options(&o, argc, argv);
-    o.bytes = AREAS * (uint64_t)(AREA_BYTES + 2 * GUARD);
+    uint64_t least = AREAS * (uint64_t)(AREA_BYTES + 2 * GUARD);
+    if (o.bytes < least)
+        o.bytes = least;
+    base = o.bytes - least;
     rc_open(&p, &o);
-    memset(p.buffer, GUARD_BYTE, o.bytes);
+    memset(p.buffer + base, GUARD_BYTE, least);
     rc_new_qp(&p);
     for (unsigned r = 0; r < o.rounds; r++) {
         turn(&p, o.seed + r * 1000, (r % 2 == 0) == (o.host != NULL));

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# limit: 240 s
+"""A bad network on both sides: the programs still finish, and not a byte is wrong."""
+
+import sys
+
+import e2e
+from e2e import Side, demand, perftest, pingpong
+
+HOST = "127.0.0.1"
+BAD = "drop=1%,dup=1%,reorder=1%:50us"
+# Everything here must finish, but a lost last packet costs a timeout (67 ms) each time.
+KINDS = {
+    "bad": BAD,
+    "loss": "drop=2%",
+    "corrupt": "corrupt=1%",
+    "reorder": "reorder=5%:100us",
+    "dup": "dup=10%",
+    "delay": "delay=200us,drop=0.5%",
+}
+
+
+def sides(spec, gid=0):
+    """The two sides do not lose the same packets."""
+    return [
+        Side("vb_lo", gid, options=["--fault", f"{spec},seed={seed}"]) for seed in (7, 11)
+    ]
+
+
+def verify(spec, gid=0, *options):
+    said, told = e2e.own_pair(*sides(spec, gid), HOST, "verify_rc", *options, limit_seconds=120)
+    demand("all right" in said and "all right" in told, said + told)
+    return told.strip()
+
+
+def order(spec):
+    said, told = e2e.own_pair(*sides(spec), HOST, "poll_order", limit_seconds=120)
+    demand("none seen out of order" in said and "none seen" in told, said + told)
+
+
+def by_environment():
+    """VERBENA_FAULT without `verbena run --fault` does the same: packets are lost and resent."""
+    env = {"VERBENA_FAULT": "drop=5%,seed=3"}
+    side = Side(env=env, options=["--stats"])
+    port = e2e.free_port()
+    command = ["ibv_rc_pingpong", "-d", "vb_lo", "-g", "0", "-p", str(port), "-n", "200"]
+    with side.start(command) as first:
+        # With --stats the program is a child of `verbena run`: same namespace, same tables.
+        e2e.wait_until(lambda: first.listens(port), 15, "the server")
+        with side.start([*command, HOST]) as second:
+            second.expect()
+            counters = second.text(second.errors)
+        first.expect()
+    demand("fault" in counters and "drop" in counters, f"no drop is counted:\n{counters}")
+
+
+def down():
+    """The link goes away for 300 ms; retries (8 times 67 ms) bear that."""
+    server, client = Side(), Side(options=["--fault", "down=100ms+300ms"])
+    return pingpong(server, client, HOST, "-c", iterations=5000, limit_seconds=120)
+
+
+def cases(tap):
+    for name, spec in KINDS.items():
+        tap.run(f"verify_rc_{name}", verify, spec)
+    tap.run("verify_rc_bad_ipv6", verify, BAD, 1)
+    tap.run("verify_rc_bad_mtu_256", verify, BAD, 0, "-m", "256", "-n", "1")
+    tap.run("poll_order_bad", order, BAD)
+    tap.run("fault_by_environment", by_environment)
+    tap.run("link_down_for_300_ms", down)
+    tap.run("pingpong_bad", pingpong, *sides(BAD), HOST, "-c", iterations=500)
+    for program in e2e.PERFTESTS:
+        size = 32768 if program.endswith("bw") else 8
+        tap.run(f"{program}_bad", perftest, *sides(BAD), HOST, program, size=size, iterations=200)
+    for program in ("ib_atomic_bw", "ib_atomic_lat"):
+        tap.run(f"{program}_bad", perftest, *sides(BAD), HOST, program, iterations=200)
+
+
+if __name__ == "__main__":
+    sys.exit(e2e.main(cases))
