@@ -55,7 +55,7 @@ struct host {
     _Atomic bool stop;
     _Atomic uint64_t sleep_until_ns; /* 0: awake; written by the helper, cleared by who wakes it */
     _Atomic bool napping;
-    _Atomic uint64_t polls; /* progress calls of other threads */
+    _Atomic uint64_t polled_ns; /* last progress call of another thread */
 };
 
 struct verbena_context {

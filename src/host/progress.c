@@ -4,9 +4,9 @@
  * it sleeps until packets come or a deadline is near.
  *
  * A program that polls would find the helper in its way: each packet wakes it, it finds nothing,
- * and takes the CPU meanwhile. So after some wakes in vain the helper turns to napping, blind to
- * the socket, for as long as others poll; a nap that ends with packets waiting means that the
- * program stopped polling (it may spin on memory), and the helper is back on the socket.
+ * and takes the CPU meanwhile. So after some wakes beside a polling thread the helper turns to
+ * napping, blind to the socket, for as long as others poll. A program that has stopped polling (it
+ * may spin on memory) shows by the age of its last poll, and the helper is back on the socket.
  */
 #define _GNU_SOURCE
 #include "host/host_priv.h"
@@ -17,18 +17,24 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
     RECEIVE_PACKETS = 512, /* about that many at a time, then answers go out */
-    TRAINS_PER_FLUSH = 8,
-    SEND_ROUNDS_MAX = 64, /* flushes of one call; the helper goes on */
-    VAIN_WAKES_MAX = 6,
+    TRAINS_PER_FLUSH = 4,
+    SEND_ROUNDS_MAX = 128, /* flushes of one call; the helper goes on */
+    CROWDED_MAX = 12, /* 2 for a wake that found nothing, 1 for one that shared with a poller */
     HELPER_STACK_BYTES = 512 << 10,
+    HELPER_SLICE_NS = 100000, /* the least that the kernel takes */
 };
 static const uint64_t NAP_FIRST_NS = 200000;
 static const uint64_t NAP_MAX_NS = 1000000;
+static const uint64_t LINGER_NS = 20000; /* after packets the helper looks that long for more */
+/* A polling thread comes by every microsecond or two; waking up takes the helper longer. */
+static const uint64_t POLLED_AT_WAKE_NS = 3000;
+static const uint64_t POLLED_AT_NAP_END_NS = 20000;
 
 void progress_lock(struct host_lock *l)
 {
@@ -99,21 +105,18 @@ static bool send_all(struct host *h)
     return false;
 }
 
-static bool send_work(struct host *h)
+static bool send_work(struct host *h, uint64_t now_ns)
 {
-    if (nic_has_output(h->nic) && h->port->ops->writable(h->port))
-        return true;
-    uint64_t d = deadline(h);
-    return d != UINT64_MAX && d <= host_now_ns();
+    return (nic_has_output(h->nic) && h->port->ops->writable(h->port)) || deadline(h) <= now_ns;
 }
 
-static void send_queued(struct host *h)
+static void send_queued(struct host *h, uint64_t now_ns)
 {
     /* Who queued something and then found tx taken relies on its holder to look once more after
      * letting go: each side writes, then reads what the other wrote. */
     for (;;) {
         atomic_thread_fence(memory_order_seq_cst);
-        if (!send_work(h))
+        if (!send_work(h, now_ns))
             return;
         if (!try_lock(&h->tx))
             return;
@@ -155,11 +158,16 @@ void progress_dispatch(struct host *h)
     }
 }
 
-void progress_send(struct host *h)
+static void send_and_tell(struct host *h, uint64_t now_ns)
 {
-    send_queued(h);
+    send_queued(h, now_ns);
     progress_dispatch(h);
     check_sleeper(h);
+}
+
+void progress_send(struct host *h)
+{
+    send_and_tell(h, host_now_ns());
 }
 
 static void receiver_packets(struct port_receiver *r, const struct rx_packet *p, unsigned n)
@@ -168,21 +176,22 @@ static void receiver_packets(struct port_receiver *r, const struct rx_packet *p,
     nic_input(h->nic, h->rx_now_ns, p, n);
 }
 
-static unsigned receive_some(struct host *h)
+static unsigned receive_some(struct host *h, uint64_t now_ns)
 {
     if (!try_lock(&h->rx))
         return 0;
-    h->rx_now_ns = host_now_ns();
-    unsigned seen = h->port->ops->receive(h->port, h->rx_now_ns, &h->receiver, RECEIVE_PACKETS);
+    h->rx_now_ns = now_ns;
+    unsigned seen = h->port->ops->receive(h->port, now_ns, &h->receiver, RECEIVE_PACKETS);
     progress_unlock(&h->rx);
     return seen;
 }
 
 unsigned progress_run(struct host *h)
 {
-    atomic_fetch_add_explicit(&h->polls, 1, memory_order_relaxed);
-    unsigned seen = receive_some(h);
-    progress_send(h);
+    uint64_t now = host_now_ns();
+    unsigned seen = receive_some(h, now);
+    atomic_store_explicit(&h->polled_ns, now, memory_order_relaxed);
+    send_and_tell(h, now);
     return seen;
 }
 
@@ -193,17 +202,22 @@ void progress_expect(struct host *h)
         wake(h);
 }
 
-/* Everything that waits, and a little longer: the next packets of a stream are on their way. */
-static unsigned helper_serve(struct host *h)
+/* What waits, if anything is expected to; then, after packets, a little longer: the next of a
+ * stream are on their way. */
+static unsigned helper_serve(struct host *h, bool ready)
 {
     unsigned total = 0, empty = 0;
-    while (empty < PORT_EMPTY_CALLS && !atomic_load(&h->stop)) {
-        unsigned seen = receive_some(h);
-        send_queued(h);
+    uint64_t now = host_now_ns(), last = now;
+    do {
+        unsigned seen = receive_some(h, now);
+        send_queued(h, now);
         progress_dispatch(h);
         total += seen;
         empty = seen != 0 ? 0 : empty + 1;
-    }
+        now = host_now_ns();
+        last = seen != 0 ? now : last;
+    } while (!atomic_load_explicit(&h->stop, memory_order_relaxed) &&
+             ((ready && empty < PORT_EMPTY_CALLS) || (total != 0 && now - last < LINGER_NS)));
     return total;
 }
 
@@ -218,7 +232,7 @@ static bool helper_sleep(struct host *h, uint64_t nap_ns)
     until = until == 0 ? 1 : until;
     atomic_store(&h->sleep_until_ns, until);
     /* Whoever armed an earlier one before that store could not see how long we sleep. */
-    if (deadline(h) < until || send_work(h)) {
+    if (deadline(h) < until || send_work(h, now)) {
         atomic_store(&h->sleep_until_ns, 0);
         return false;
     }
@@ -236,33 +250,71 @@ static bool helper_sleep(struct host *h, uint64_t nap_ns)
     return r > 0 && nap_ns == 0 && fds[1].revents != 0;
 }
 
+/* What sched_getattr fills (version 0); older C libraries do not declare it. */
+struct sched_attr_v0 {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+};
+
+/*
+ * Asks for short slices: with the kernel's earliest-deadline scheduler (6.12 and later) a thread
+ * that wakes up then goes before one that computes, instead of waiting for the end of its slice
+ * of about 3 ms. Other kernels ignore it.
+ */
+static void ask_for_short_slices(void)
+{
+    struct sched_attr_v0 a = {.size = sizeof(a)};
+    if (syscall(SYS_sched_getattr, 0, &a, sizeof(a), 0) == 0 && a.policy == 0) {
+        a.runtime = HELPER_SLICE_NS;
+        (void)syscall(SYS_sched_setattr, 0, &a, 0);
+    }
+}
+
+static bool polled_lately(const struct host *h, uint64_t within_ns)
+{
+    uint64_t polled = atomic_load_explicit(&h->polled_ns, memory_order_relaxed);
+    return host_now_ns() < polled + within_ns;
+}
+
+/* Awake from a sleep on the socket. crowded: how sure it is that another thread does the work. */
+static void helper_woke(struct host *h, bool ready, unsigned *crowded)
+{
+    bool polled = polled_lately(h, POLLED_AT_WAKE_NS);
+    unsigned seen = helper_serve(h, ready);
+    if (seen != 0)
+        *crowded = polled ? *crowded + 1 : 0;
+    else
+        *crowded += ready ? 2 : 0;
+}
+
 static void *helper_main(void *arg)
 {
     struct host *h = arg;
-    uint64_t nap_ns = 0, polls_seen = 0;
-    unsigned vain = 0;
+    uint64_t nap_ns = 0;
+    unsigned crowded = 0;
     prctl(PR_SET_TIMERSLACK, 1000ul);
+    ask_for_short_slices();
     while (!atomic_load(&h->stop)) {
         bool ready = helper_sleep(h, nap_ns);
-        unsigned seen = helper_serve(h);
         if (nap_ns == 0) {
-            vain = seen != 0 ? 0 : vain + ready;
-            if (vain < VAIN_WAKES_MAX)
-                continue;
-            vain = 0;
-            nap_ns = NAP_FIRST_NS;
-            atomic_store(&h->napping, true);
-            polls_seen = atomic_load_explicit(&h->polls, memory_order_relaxed);
-            continue;
-        }
-        uint64_t polls = atomic_load_explicit(&h->polls, memory_order_relaxed);
-        if (seen != 0 || polls == polls_seen || !atomic_load(&h->napping)) {
-            nap_ns = 0;
-            atomic_store(&h->napping, false);
-        } else {
+            helper_woke(h, ready, &crowded);
+            if (crowded >= CROWDED_MAX) {
+                nap_ns = NAP_FIRST_NS;
+                atomic_store(&h->napping, true);
+            }
+        } else if (atomic_load(&h->napping) && polled_lately(h, POLLED_AT_NAP_END_NS)) {
+            send_queued(h, host_now_ns()); /* timers */
+            progress_dispatch(h);
             nap_ns = nap_ns * 2 < NAP_MAX_NS ? nap_ns * 2 : NAP_MAX_NS;
+        } else {
+            nap_ns = 0;
+            crowded = 0;
+            atomic_store(&h->napping, false);
+            helper_serve(h, true);
         }
-        polls_seen = polls;
     }
     return NULL;
 }
