@@ -49,6 +49,7 @@ static void context_set_ops(struct verbs_context *v)
     v->query_port = ibv_query_port_op;
     v->query_device_ex = ibv_query_device_ex_op;
     v->query_rt_values = ibv_query_rt_values_op;
+    v->create_cq_ex = ibv_create_cq_ex_op;
     v->create_qp_ex = ibv_create_qp_ex_op;
     v->close_xrcd = context_close_xrcd;
     struct ibv_context *c = &v->context;

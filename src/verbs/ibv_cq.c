@@ -3,6 +3,7 @@
  * ibv_cq.c: completion queues.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "verbs/ibv_convert.h"
@@ -10,10 +11,11 @@
 
 enum { CQ_POLL_BATCH = 16 };
 
-VERBS_ABI struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
-                                       struct ibv_comp_channel *channel, int comp_vector)
+/* NULL and errno when it cannot be. */
+struct ibv_cq_obj *ibv_cq_new(struct ibv_context *context, int64_t cqe, void *cq_context,
+                              struct ibv_comp_channel *channel, int64_t comp_vector)
 {
-    if (cqe < 1 || comp_vector < 0 || comp_vector >= context->num_comp_vectors ||
+    if (cqe < 1 || cqe > INT_MAX || comp_vector < 0 || comp_vector >= context->num_comp_vectors ||
         (channel != NULL && channel->context != context)) {
         errno = EINVAL;
         return NULL;
@@ -33,7 +35,8 @@ VERBS_ABI struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, voi
     /* Before the engine knows the owner: events may come at once. */
     pthread_mutex_init(&obj->ibv.mutex, NULL);
     pthread_cond_init(&obj->ibv.cond, NULL);
-    int err = verbena_cq_create(obj->host, cqe, obj, &obj->cq);
+    pthread_mutex_init(&obj->poll_mutex, NULL);
+    int err = verbena_cq_create(obj->host, (int)cqe, obj, &obj->cq);
     if (err != 0) {
         free(obj);
         errno = -err;
@@ -45,7 +48,15 @@ VERBS_ABI struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, voi
         struct ibv_channel_obj *ch = (struct ibv_channel_obj *)channel;
         channel->refcnt = (int)atomic_fetch_add(&ch->users, 1) + 1;
     }
-    return &obj->ibv;
+    return obj;
+}
+
+VERBS_ABI struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+                                       struct ibv_comp_channel *channel, int comp_vector)
+{
+    struct ibv_cq_obj *obj = ibv_cq_new(context, cqe, cq_context, channel, comp_vector);
+
+    return obj != NULL ? &obj->ibv : NULL;
 }
 
 VERBS_ABI int ibv_resize_cq(struct ibv_cq *cq, int cqe)
@@ -76,6 +87,7 @@ VERBS_ABI int ibv_destroy_cq(struct ibv_cq *cq)
     event_await_acks(&cq->mutex, &cq->cond, &cq->async_events_completed, errors);
     if (ch != NULL)
         ch->ibv.refcnt = (int)atomic_fetch_sub(&ch->users, 1) - 1;
+    pthread_mutex_destroy(&obj->poll_mutex);
     pthread_cond_destroy(&cq->cond);
     pthread_mutex_destroy(&cq->mutex);
     free(obj);

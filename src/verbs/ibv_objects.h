@@ -76,6 +76,10 @@ struct ibv_cq_obj {
     struct verbena_context *host;
     struct event_node comp_event; /* in the channel's queue */
     struct event_node err_event;  /* in the context's */
+    /* Extended polling: between start_poll and end_poll. */
+    pthread_mutex_t poll_mutex;
+    bool poll_unlocked; /* the program polls from one thread at a time */
+    struct nic_wc current;
 };
 
 struct ibv_srq_obj {
@@ -148,7 +152,13 @@ int ibv_query_device_ex_op(struct ibv_context *ctx, const struct ibv_query_devic
                            struct ibv_device_attr_ex *attr, size_t size);
 int ibv_query_rt_values_op(struct ibv_context *ctx, struct ibv_values_ex *values);
 
+/* ibv_cq.c */
+struct ibv_cq_obj *ibv_cq_new(struct ibv_context *context, int64_t cqe, void *cq_context,
+                              struct ibv_comp_channel *channel, int64_t comp_vector);
+
 /* ibv_cq.c, ibv_cq_ex.c, ibv_post.c, ibv_qp.c */
+struct ibv_cq_ex *ibv_create_cq_ex_op(struct ibv_context *context,
+                                      struct ibv_cq_init_attr_ex *attr);
 int ibv_poll_cq_op(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int ibv_req_notify_cq_op(struct ibv_cq *cq, int solicited_only);
 int ibv_post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
