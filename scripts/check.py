@@ -155,7 +155,8 @@ def stage_build(check):
                 continue
         command = ["ninja", "-C", folder, "-j", str(JOBS)]
         if name == "build-tsan":  # only what runs there
-            command += [test["cmd"][0] for test in known_tests(name, ["live"])]
+            live = known_tests(name, ["live"])
+            command += [os.path.relpath(test["cmd"][0], folder) for test in live]
         if not check.command("compile " + name, command):
             check.broken.add(name)
 

@@ -18,6 +18,7 @@ LINE = re.compile(r"^(ok|not ok)\b\s*(\d+)?\s*(?:-\s*)?(.*)$")
 PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#\s*skip\s*(.*))?$", re.IGNORECASE)
 SKIP = re.compile(r"#\s*SKIP\b[:\s]*(.*)$", re.IGNORECASE)
 PR_SET_CHILD_SUBREAPER = 36
+END_SECONDS = 10  # what a program that ran out of time has for its trap
 
 
 @dataclass
@@ -86,9 +87,9 @@ def children():
     return found
 
 
-def end_group(pgid):
+def signal_group(pgid, number):
     try:
-        os.killpg(pgid, signal.SIGKILL)
+        os.killpg(pgid, number)
     except (ProcessLookupError, PermissionError):
         pass
 
@@ -143,11 +144,14 @@ def run(name, command, log_path, limit_seconds, env=None, cwd=None, alone=False)
             status = process.wait(timeout=limit_seconds)
         except subprocess.TimeoutExpired:
             status = None
-        except BaseException:
-            end_group(process.pid)
-            raise
-        end_group(process.pid)
-        process.wait()
+            signal_group(process.pid, signal.SIGTERM)  # so that it can take down what it set up
+            try:
+                process.wait(timeout=END_SECONDS)
+            except subprocess.TimeoutExpired:
+                pass
+        finally:
+            signal_group(process.pid, signal.SIGKILL)
+            process.wait()
     leftovers = end_leftovers(before) if alone else []
     with open(log_path, encoding="utf-8", errors="replace") as log:
         parse(log.read(), outcome)

@@ -55,14 +55,33 @@ MAX_FUNCTION_LINES = 70
 MAX_COLUMNS = 100
 MAX_ROW_COLUMNS = 160  # a row of a table, which .clang-format keeps in columns
 
-ROW = re.compile(r"\s*\{.*\},?(\s*/\*.*\*/)?$")
+ROW = re.compile(r"\s*\{|.*\s\},?(\s*/\*.*\*/)?$")
 OPEN_ENDS = re.compile(r"\b(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b")
 FOREIGN_WORDS = re.compile(
     r"/(work|farm)/[.a-z]|sub-?agent|language\s+model|this\s+session|the\s+CEO"
 )
 
-# Sources without a unit test of their own, and what covers them instead.
-TESTED_ELSEWHERE = {}
+# Sources without a test file of their own, and the one that covers them: parts of one object that
+# have no life apart, and commands, which are run as programs.
+TESTED_IN = {
+    "src/host/config.c": "tests/host/test_host.c",
+    "src/host/device.c": "tests/host/test_host.c",
+    "src/host/fork.c": "tests/host/test_host.c",
+    "src/host/gid.c": "tests/host/test_host.c",
+    "src/host/objects.c": "tests/host/test_host.c",
+    "src/host/progress.c": "tests/host/test_host.c",
+    "src/host/queue_pair.c": "tests/host/test_host.c",
+    "src/host/stats.c": "tests/e2e/test_loopback.py",
+    "src/port/port_flow.c": "tests/port/test_port_udp.c",
+    "src/port/port_holder.c": "tests/port/test_port_udp.c",
+    "src/port/port_slot.c": "tests/port/test_port_udp.c",
+    "src/port/port_udp_rx.c": "tests/port/test_port_udp.c",
+    "src/port/port_udp_tx.c": "tests/port/test_port_udp.c",
+    "tools/cmd_devices.c": "tests/e2e/test_loopback.py",
+    "tools/cmd_run.c": "tests/e2e/test_loopback.py",
+    "tools/main.c": "tests/e2e/test_loopback.py",
+    "tools/stats.c": "tests/e2e/test_loopback.py",
+}
 # Headers that a pure floor may include in one file only, and why.
 PURE_EXCEPTIONS = {
     "src/base/lock.h": "pthread.h",  # the lock of a QP or CQ: no system call unless it is contended
@@ -215,7 +234,7 @@ def check_tests(files):
     for path in files:
         if not path.endswith(".c") or not path.startswith(("src/", "tools/")):
             continue
-        if path in TESTED_ELSEWHERE:
+        if TESTED_IN.get(path) in files:
             continue
         floor = floor_of(path) or "tools"
         name = path.rpartition("/")[2]

@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The Linux kernel's soft-RoCE as peer: Debian's programs on Verbena against the same programs on rdma_rxe in an emulated
-# guest, our side client and server in turn, IPv4 and IPv6, path MTU 1024 and 4096. Prints TAP.
+# limit: 300 s
+# The Linux kernel's soft-RoCE as peer: Debian's programs on Verbena against the same programs on
+# rdma_rxe in an emulated guest, our side client and server in turn, IPv4 and IPv6, path MTU 1024 and
+# 4096. Prints TAP.
 # usage: test_kernel_peer.sh [BUILD_DIR]
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -78,8 +80,8 @@ if [ -n "$g4" ] && [ -n "$g6" ]; then ok "device vb_br0 has both addresses as GI
 fi
 
 port=18600
-# pair NAME OUR_GID GUEST_GID PROGRAM OPTIONS...: once with our client, once with our server. Both programs exchange their
-# QPNs over TCP on IPv4.
+# pair NAME OUR_GID GUEST_GID PROGRAM OPTIONS...: once with our client, once with our server. Both
+# programs exchange their QPNs over TCP on IPv4.
 pair() {
     local name=$1 og=$2 gg=$3 prog=$4 pid rc s gi pf
     shift 4

@@ -103,7 +103,8 @@ done
 # Of the kernel take the image and only the module folders that can matter.
 dpkg-deb --fsys-tarfile "$kdeb" | tar -C "$ktree" -x --wildcards \
     './boot/*' '*/modules.builtin*' '*/modules.order' '*/kernel/drivers/infiniband/*' \
-    '*/kernel/drivers/virtio/*' '*/kernel/drivers/net/*.ko*' '*/kernel/drivers/net/ethernet/intel/e1000*' \
+    '*/kernel/drivers/virtio/*' '*/kernel/drivers/net/*.ko*' \
+    '*/kernel/drivers/net/ethernet/intel/e1000*' \
     '*/kernel/drivers/char/*' '*/kernel/net/*' '*/kernel/fs/*' '*/kernel/crypto/*' \
     '*/kernel/arch/x86/crypto/*' '*/kernel/lib/*' '*/kernel/drivers/block/*' \
     '*/kernel/drivers/nvme/*' '*/kernel/drivers/target/*' '*/kernel/drivers/scsi/scsi*'

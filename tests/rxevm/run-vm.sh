@@ -149,8 +149,10 @@ net_up() {
     if ! $n link show br0 >/dev/null 2>&1; then
         $n link set lo up
         ip netns exec "$ns" sysctl -q -w net.ipv6.conf.default.accept_dad=0 \
-            net.ipv6.conf.default.accept_ra=0 net.ipv6.conf.default.router_solicitations=0 2>/dev/null || true
-        $n link add br0 address 52:54:00:88:00:01 type bridge stp_state 0 forward_delay 0 mcast_snooping 0
+            net.ipv6.conf.default.accept_ra=0 \
+            net.ipv6.conf.default.router_solicitations=0 2>/dev/null || true
+        $n link add br0 address 52:54:00:88:00:01 type bridge \
+            stp_state 0 forward_delay 0 mcast_snooping 0
         $n link set br0 up
         $n addr add 10.88.0.1/24 dev br0
         $n -6 addr add fd88::1/64 dev br0 nodad 2>/dev/null || true
