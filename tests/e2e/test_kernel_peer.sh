@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # limit: 300 s
 # The Linux kernel's soft-RoCE as peer: Debian's programs on Verbena against the same programs on
-# rdma_rxe in an emulated guest, our side client and server in turn, IPv4 and IPv6, path MTU 1024 and
-# 4096. Prints TAP.
+# rdma_rxe in an emulated guest, our side client and server in turn, IPv4 and IPv6, path MTU 1024
+# and 4096. Prints TAP.
 # usage: test_kernel_peer.sh [BUILD_DIR]
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
