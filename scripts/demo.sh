@@ -84,7 +84,7 @@ bandwidth() {
 # Size, iterations, min, max, typical, average, deviation, 99%, 99.9%, in us (perftest halves the
 # round trip of Sends and Writes; Reads and atomics are whole ones).
 latency() {
-    awk '$1 ~ /^[0-9]+$/ && NF == 9 { r = sprintf("%s us typical, %s us 99%%", $5, $8) }
+    awk '$1 ~ /^[0-9]+$/ && NF == 9 { r = sprintf("%s us typical, 99%% under %s us", $5, $8) }
          END { print r }'
 }
 
