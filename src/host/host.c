@@ -183,9 +183,9 @@ void verbena_close(struct verbena_context *ctx)
     progress_dispatch(h);
     pthread_mutex_lock(&host_open_lock);
     /* Objects that the program left behind keep the engine, and the contexts they name. */
-    bool left = nic_in_use(h->nic);
+    bool left = atomic_load(&ctx->objects) != 0;
     h->users--;
-    if (h->users == 0 && !left) {
+    if (h->users == 0 && !nic_in_use(h->nic)) {
         stats_write(h);
         host_destroy(h);
         host_current = NULL;
@@ -210,6 +210,14 @@ struct host_object *host_object_create(struct verbena_context *ctx, void *owner)
     if (o != NULL) {
         o->ctx = ctx;
         o->owner = owner;
+        atomic_fetch_add(&ctx->objects, 1);
     }
     return o;
+}
+
+void host_object_free(struct host_object *o)
+{
+    if (o != NULL)
+        atomic_fetch_sub(&o->ctx->objects, 1);
+    free(o);
 }

@@ -62,6 +62,7 @@ struct verbena_context {
     struct host *host;
     struct verbena_callbacks callbacks;
     void *owner;
+    _Atomic uint32_t objects;     /* that name this context */
     struct verbena_device device; /* as it was at open */
     pthread_mutex_t gid_lock;
     uint64_t gid_read_ns;
@@ -85,6 +86,7 @@ static inline bool host_alive(const struct host *h)
 extern struct host *host_current;
 extern pthread_mutex_t host_open_lock;
 struct host_object *host_object_create(struct verbena_context *ctx, void *owner);
+void host_object_free(struct host_object *o); /* or NULL */
 
 /* config.c */
 /* 0, or -EINVAL after a message on stderr. */

@@ -7,7 +7,6 @@
 #include "host/host_priv.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 static bool dead(const struct verbena_context *ctx)
 {
@@ -57,7 +56,7 @@ int verbena_cq_create(struct verbena_context *ctx, int cqe, void *owner, struct 
     struct host_object *o = host_object_create(ctx, owner);
     int err = o == NULL ? -ENOMEM : cq_create(ctx->host->nic, cqe, o, out);
     if (err != 0)
-        free(o);
+        host_object_free(o);
     return err;
 }
 
@@ -81,7 +80,7 @@ int verbena_cq_destroy(struct verbena_context *ctx, struct cq *cq)
     progress_lock(&h->events);
     int err = cq_destroy(cq);
     if (err == 0)
-        free(o);
+        host_object_free(o);
     progress_unlock(&h->events);
     progress_dispatch(h);
     return err;
@@ -121,7 +120,7 @@ int verbena_srq_create(struct verbena_context *ctx, struct pd *pd, uint32_t *max
     struct host_object *o = host_object_create(ctx, owner);
     int err = o == NULL ? -ENOMEM : wq_srq_create(pd, max_wr, max_sge, limit, o, out);
     if (err != 0)
-        free(o);
+        host_object_free(o);
     return err;
 }
 
@@ -135,7 +134,7 @@ int verbena_srq_destroy(struct verbena_context *ctx, struct srq *srq)
     progress_lock(&h->events);
     int err = wq_srq_destroy(srq);
     if (err == 0)
-        free(o);
+        host_object_free(o);
     progress_unlock(&h->events);
     progress_dispatch(h);
     return err;

@@ -5,7 +5,6 @@
 #include "host/host_priv.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 enum {
     SPORT_FIRST = 0xC000,
@@ -33,7 +32,7 @@ int verbena_qp_create(struct verbena_context *ctx, struct qp_init *init, struct 
     int err = qp_create(ctx->host->nic, init, out);
     init->owner = owner;
     if (err != 0)
-        free(o);
+        host_object_free(o);
     return err;
 }
 
@@ -84,7 +83,7 @@ int verbena_qp_destroy(struct verbena_context *ctx, struct qp *qp)
     progress_grace(h);
     progress_lock(&h->events);
     qp_free(qp);
-    free(o);
+    host_object_free(o);
     progress_unlock(&h->events);
     progress_dispatch(h);
     return 0;
