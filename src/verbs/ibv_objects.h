@@ -89,9 +89,12 @@ struct ibv_srq_obj {
     struct event_node event[2]; /* SRQ_ERR, SRQ_LIMIT_REACHED */
 };
 
+struct qp_builder;
+
 struct ibv_qp_obj {
     union qp_newest pub;
     struct qp *qp;
+    struct qp_builder *builder; /* NULL: no extended posting */
     struct verbena_context *host;
     bool sq_sig_all;
     struct ibv_ah_attr ah_attr; /* as last set, for queries */
@@ -164,6 +167,9 @@ int ibv_req_notify_cq_op(struct ibv_cq *cq, int solicited_only);
 int ibv_post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int ibv_post_recv_op(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int ibv_post_srq_recv_op(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+/* 0, EOPNOTSUPP (operations that this type does not have) or ENOMEM. */
+int ibv_qp_ex_init(struct ibv_qp_obj *obj, uint64_t send_ops_flags, const struct ibv_qp_cap *cap);
+void ibv_qp_ex_fini(struct ibv_qp_obj *obj);
 struct ibv_qp *ibv_create_qp_ex_op(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
 
 /* ibv_ah.c: 0 or -EINVAL. On RoCE an address is a GID: no GRH, no path. */

@@ -110,9 +110,10 @@ VERBS_ABI struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_att
 /* Comes here only with more than a PD in the mask. */
 struct ibv_qp *ibv_create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-    const uint32_t harmless = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+    const uint32_t known =
+        IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
-    if ((attr->comp_mask & ~harmless) != 0 ||
+    if ((attr->comp_mask & ~known) != 0 ||
         ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr->create_flags != 0)) {
         errno = EOPNOTSUPP;
         return NULL;
@@ -122,13 +123,16 @@ struct ibv_qp *ibv_create_qp_ex_op(struct ibv_context *context, struct ibv_qp_in
         return NULL;
     }
     /* The extended struct starts as the plain one. */
-    return ibv_create_qp(attr->pd, (struct ibv_qp_init_attr *)(void *)attr);
-}
-
-VERBS_ABI struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
-{
-    (void)qp;
-    return NULL;
+    struct ibv_qp *qp = ibv_create_qp(attr->pd, (struct ibv_qp_init_attr *)(void *)attr);
+    if (qp == NULL || (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) == 0)
+        return qp;
+    int err = ibv_qp_ex_init(obj_qp(qp), attr->send_ops_flags, &attr->cap);
+    if (err != 0) {
+        ibv_destroy_qp(qp);
+        errno = err;
+        return NULL;
+    }
+    return qp;
 }
 
 VERBS_ABI int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
@@ -197,6 +201,7 @@ VERBS_ABI int ibv_destroy_qp(struct ibv_qp *qp)
     for (unsigned i = 0; i < QP_EVENTS; i++)
         delivered += event_queue_purge(&obj_ctx(context)->async, &obj->event[i]);
     event_await_acks(&qp->mutex, &qp->cond, &qp->events_completed, delivered);
+    ibv_qp_ex_fini(obj);
     pthread_cond_destroy(&qp->cond);
     pthread_mutex_destroy(&qp->mutex);
     free(obj);

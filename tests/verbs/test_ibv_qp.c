@@ -163,7 +163,7 @@ static void create_ex__plain_or_unsupported(void **state)
         {IBV_QP_INIT_ATTR_PD,                                   0, r.pd,    0         },
         {IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,   0, r.pd,    0         },
         {IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,   2, r.pd,    EOPNOTSUPP},
-        {IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, 0, r.pd,    EOPNOTSUPP},
+        {IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, 0, r.pd,    0         },
         {IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD,           0, r.pd,    EOPNOTSUPP},
         {IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,   0, foreign, EINVAL    },
         {IBV_QP_INIT_ATTR_CREATE_FLAGS,                         0, r.pd,    EINVAL    },
