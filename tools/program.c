@@ -27,7 +27,7 @@ const char *program_reason(enum program_verdict v)
 {
     static const char *const reason[PROGRAM_VERDICT_COUNT] = {
         [PROGRAM_OK] = "can work",
-        [PROGRAM_NOT_FOUND] = "not found",
+        [PROGRAM_NOT_FOUND] = "cannot be found",
         [PROGRAM_IS_DIRECTORY] = "is a directory",
         [PROGRAM_NOT_EXECUTABLE] = "is not executable",
         [PROGRAM_UNREADABLE] = "cannot be read",
