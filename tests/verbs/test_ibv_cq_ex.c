@@ -80,22 +80,22 @@ static void create__supported_and_not(void **state)
         uint32_t mask, flags;
         int want;
     } rows[] = {
-        {1,          0,          0,                                             0,                        0,                                  0         },
-        {1,          0,          0x7f,                                          1,                        IBV_CREATE_CQ_ATTR_SINGLE_THREADED, 0         },
-        {1,          0,          0,                                             0,                        IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,  0         }, /* the mask says that it is not set */
-        {1,          0,          0,                                             1,                        IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,  EOPNOTSUPP},
-        {1,          0,          0,                                             1,                        4,                                  EOPNOTSUPP},
-        {1,          0,          0,                                             IBV_CQ_INIT_ATTR_MASK_PD, 0,                                  EOPNOTSUPP},
-        {1,          0,          0,                                             1u << 31,                 0,                                  EOPNOTSUPP},
-        {1,          0,          IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,           0,                        0,                                  EOPNOTSUPP},
-        {1,          0,          IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK, 0,                        0,                                  EOPNOTSUPP},
-        {1,          0,          IBV_WC_EX_WITH_CVLAN,                          0,                        0,                                  EOPNOTSUPP},
-        {1,          0,          IBV_WC_EX_WITH_TM_INFO,                        0,                        0,                                  EOPNOTSUPP},
-        {1,          0,          UINT64_C(1) << 63,                             0,                        0,                                  EOPNOTSUPP},
-        {0,          0,          0,                                             0,                        0,                                  EINVAL    },
-        {UINT32_MAX, 0,          0,                                             0,                        0,                                  EINVAL    },
-        {1,          1,          0,                                             0,                        0,                                  EINVAL    },
-        {1,          UINT32_MAX, 0,                                             0,                        0,                                  EINVAL    },
+        {1,          0,          0,                                   0,                        0,                                  0         },
+        {1,          0,          0x7f,                                1,                        IBV_CREATE_CQ_ATTR_SINGLE_THREADED, 0         },
+        {1,          0,          0,                                   0,                        IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,  0         }, /* the mask says that it is not set */
+        {1,          0,          0,                                   1,                        IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,  EOPNOTSUPP},
+        {1,          0,          0,                                   1,                        4,                                  EOPNOTSUPP},
+        {1,          0,          0,                                   IBV_CQ_INIT_ATTR_MASK_PD, 0,                                  EOPNOTSUPP},
+        {1,          0,          0,                                   1u << 31,                 0,                                  EOPNOTSUPP},
+        {1,          0,          IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, 0,                        0,                                  EOPNOTSUPP},
+        {1,          0,          1u << 11 /* wall clock */,           0,                        0,                                  EOPNOTSUPP},
+        {1,          0,          IBV_WC_EX_WITH_CVLAN,                0,                        0,                                  EOPNOTSUPP},
+        {1,          0,          IBV_WC_EX_WITH_TM_INFO,              0,                        0,                                  EOPNOTSUPP},
+        {1,          0,          UINT64_C(1) << 63,                   0,                        0,                                  EOPNOTSUPP},
+        {0,          0,          0,                                   0,                        0,                                  EINVAL    },
+        {UINT32_MAX, 0,          0,                                   0,                        0,                                  EINVAL    },
+        {1,          1,          0,                                   0,                        0,                                  EINVAL    },
+        {1,          UINT32_MAX, 0,                                   0,                        0,                                  EINVAL    },
     };
     struct ibv_context *ctx = fake_open();
 
