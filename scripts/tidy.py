@@ -71,16 +71,15 @@ TESTED_IN = {
     "src/host/objects.c": "tests/host/test_host.c",
     "src/host/progress.c": "tests/host/test_host.c",
     "src/host/queue_pair.c": "tests/host/test_host.c",
-    "src/host/stats.c": "tests/e2e/test_loopback.py",
+    "src/host/stats.c": "tests/e2e/test_tools.py",
     "src/port/port_flow.c": "tests/port/test_port_udp.c",
     "src/port/port_holder.c": "tests/port/test_port_udp.c",
     "src/port/port_slot.c": "tests/port/test_port_udp.c",
     "src/port/port_udp_rx.c": "tests/port/test_port_udp.c",
     "src/port/port_udp_tx.c": "tests/port/test_port_udp.c",
-    "tools/cmd_devices.c": "tests/e2e/test_loopback.py",
-    "tools/cmd_run.c": "tests/e2e/test_loopback.py",
-    "tools/main.c": "tests/e2e/test_loopback.py",
-    "tools/stats.c": "tests/e2e/test_loopback.py",
+    "tools/cmd_devices.c": "tests/e2e/test_tools.py",
+    "tools/cmd_run.c": "tests/e2e/test_tools.py",
+    "tools/main.c": "tests/e2e/test_tools.py",
 }
 # Headers that a pure floor may include in one file only, and why.
 PURE_EXCEPTIONS = {
