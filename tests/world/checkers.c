@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * checkers.c: what must hold after each step, for each packet sent, for each completion, and at the
- * end of a world.
+ * checkers.c: what must hold after each step, for each completion, and at the end of a world. What
+ * packets show is in sniffer.c.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "wire/aeth.h"
-#include "wire/opcode.h"
 #include "world.h"
 
 static uint32_t op_end(const struct op *op)
@@ -41,6 +39,7 @@ static void check_requester(struct world *w, struct direction *d, const struct q
             world_fail(w, "pair %d node %d: una went back", d->pair, d->from);
         d->una_seen = r->una;
         d->faults = 0;
+        d->wire.rnr_naks = 0;
     }
 }
 
@@ -55,9 +54,9 @@ void check_step(struct world *w)
         if (answered > executed)
             world_fail(w, "pair %d node %d: PSN %u taken as acknowledged, the peer has %u", d->pair,
                        d->from, answered, executed);
-        if (executed > d->sent)
+        if (executed > d->wire.sent)
             world_fail(w, "pair %d node %d: the peer executed PSN %u, sent were %u", d->pair,
-                       d->from, executed, d->sent);
+                       d->from, executed, d->wire.sent);
         /* Nothing completes before the responder has it all. */
         if (!in_error(qp) && qp->sq.head > 0 && op_end(&d->op[qp->sq.head - 1]) > executed)
             world_fail(w, "pair %d node %d: op %u is complete, the peer has only %u of PSN %u",
@@ -68,63 +67,11 @@ void check_step(struct world *w)
     }
 }
 
-/* READs and atomics without an answer, as the wire shows them. */
-static void count_asked(struct world *w, struct direction *d, uint32_t first, uint32_t packets)
-{
-    uint32_t kept = 0, una = world_offset(d, world_requester(w, d)->req.una);
-    for (uint32_t i = 0; i < d->asks; i++)
-        if (d->asked[i].end > una &&
-            (d->asked[i].end <= first || d->asked[i].first >= first + packets))
-            d->asked[kept++] = d->asked[i];
-    d->asked[kept].first = first;
-    d->asked[kept].end = first + packets;
-    d->asks = kept + 1;
-    if (d->asks > w->opt.rd_atomic[d->from])
-        world_fail(w, "pair %d node %d: %u READs and atomics outstanding, allowed are %u", d->pair,
-                   d->from, d->asks, w->opt.rd_atomic[d->from]);
-}
-
-static void check_request(struct world *w, struct direction *d, const struct roce_headers *h)
-{
-    uint16_t flags = opcode_info(h->bth.opcode)->flags;
-    uint32_t at = world_offset(d, h->bth.psn), packets = 1;
-    if ((flags & OPF_READ) && h->reth.dma_len != 0)
-        packets = (h->reth.dma_len - 1) / w->opt.mtu + 1;
-    if (at > d->sent || at + packets > d->packets)
-        world_fail(w, "pair %d node %d: request PSN offset %u, %u were sent, %u exist", d->pair,
-                   d->from, at, d->sent, d->packets);
-    if (at + packets > d->sent)
-        d->sent = at + packets;
-    if (flags & (OPF_READ | OPF_ATOMIC))
-        count_asked(w, d, at, packets);
-}
-
-void check_sent(struct world *w, int from, const struct roce_headers *h)
-{
-    int pair = 0;
-    while (w->node[1 - from].qp[pair]->qpn != h->bth.dest_qp)
-        pair++;
-    uint16_t flags = opcode_info(h->bth.opcode)->flags;
-    if (!(flags & OPF_RESPONSE)) {
-        check_request(w, &w->dir[pair * 2 + from], h);
-        return;
-    }
-    struct direction *d = &w->dir[pair * 2 + 1 - from];
-    uint32_t at = world_offset(d, h->bth.psn);
-    uint32_t executed = world_offset(d, world_responder(w, d)->resp.epsn);
-    bool nak =
-        opcode_op(h->bth.opcode) == OP_ACKNOWLEDGE && aeth_kind(h->aeth.syndrome) != AETH_ACK;
-    /* An ACK before anything came in names the PSN before the first. */
-    if (nak ? at > executed : at + 1 > executed)
-        world_fail(w, "pair %d node %d: answer to PSN %d, executed are %u", d->pair, from, (int)at,
-                   executed);
-}
-
 /* May this QP give up for want of answers? */
 static bool may_give_up(struct world *w, const struct direction *d, enum wc_status status)
 {
     if (status == WC_RNR_RETRY_EXC_ERR)
-        return w->opt.rnr_exhausted;
+        return w->opt.rnr_exhausted && d->wire.rnr_naks > w->opt.rnr_retry;
     return status == WC_RETRY_EXC_ERR && (!w->opt.limited || in_error(world_responder(w, d)));
 }
 
@@ -313,6 +260,13 @@ static void check_direction_end(struct world *w, const struct direction *d)
             world_fail(w, "pair %d node %d: op %d should fail with %d, op %u did with %d", d->pair,
                        d->from, d->bad_op, d->op[d->bad_op].expect, d->error_op, d->error);
     }
+    /* A WRITE that would leave its region moves not one byte. */
+    if (d->bad_op >= 0) {
+        const struct op *op = &d->op[d->bad_op];
+        if (op->opcode != WR_RDMA_READ && op->expect == WC_REM_ACCESS_ERR &&
+            world_offset(d, peer->resp.epsn) > op->first)
+            world_fail(w, "pair %d node %d: the bad op %d was begun", d->pair, d->from, d->bad_op);
+    }
     check_receives(w, d);
 }
 
@@ -353,6 +307,21 @@ static void check_memory(struct world *w)
     }
 }
 
+/* A network without faults, no wait for receives: then nothing is ever sent twice. */
+static void check_waste(struct world *w)
+{
+    uint64_t sent = 0, rnr = 0;
+    for (int i = 0; i < NODES; i++) {
+        sent += counters_get(&w->node[i].nic->counters, COUNTER_retransmitted_packets);
+        rnr += counters_get(&w->node[i].nic->counters, COUNTER_rnr_nak_sent);
+    }
+    for (int i = 0; i < w->opt.pairs; i++)
+        if (w->killed[i])
+            return;
+    if (w->opt.perfect && w->opt.limited && rnr == 0 && sent != 0)
+        world_fail(w, "%llu packets sent again without need", (unsigned long long)sent);
+}
+
 void check_end(struct world *w)
 {
     for (int i = 0; i < w->dirs; i++) {
@@ -360,4 +329,5 @@ void check_end(struct world *w)
         check_invalidated(w, &w->dir[i]);
     }
     check_memory(w);
+    check_waste(w);
 }

@@ -220,7 +220,7 @@ static void send_packet(struct world *w, struct link *l, const struct train *t,
         world_fail(w, "packet to QPN 0x%x, which nobody has", p->h.bth.dest_qp);
         return;
     }
-    check_sent(w, 1 - l->to, &p->h);
+    sniff_sent(w, 1 - l->to, &p->h);
     w->sent_packets++;
     l->packets++;
     if (l->packets == w->opt.shift_packets)
@@ -302,8 +302,9 @@ void link_deliver(struct world *w, struct link *l)
             held[n++] = f;
         }
         nic_input(w->node[l->to].nic, w->now_ns, rx, n);
+        check_step(w);
+        sniff_received(w, l->to, rx, n);
         for (unsigned i = 0; i < n; i++)
             flight_free(held[i]);
-        check_step(w);
     }
 }

@@ -18,11 +18,11 @@ enum {
     GROUPS = 20,
     SEEDS_DEFAULT = 1600,
     LONG_FACTOR = 25, /* VERBENA_LONG=1 */
-    ODOMETER_DIGITS = 7,
+    ODOMETER_DIGITS = 6,
 };
 
 static struct world world;
-static bool verbose;
+static bool verbose, single; /* -v, --seed */
 
 static void comment(const char *text)
 {
@@ -34,7 +34,7 @@ static bool run_seed(uint64_t seed)
     struct tape tape;
     tape_seed(&tape, seed);
     bool ok = world_run(&world, &tape, seed);
-    if (verbose || !ok)
+    if ((verbose && single) || !ok)
         world_print(&world);
     if (!ok) {
         comment(world.why);
@@ -100,6 +100,20 @@ static bool run_odometer(void)
     return true;
 }
 
+static void print_sums(void)
+{
+    printf("# steps %llu, packets %llu, faults %llu, virtual seconds %llu\n",
+           (unsigned long long)world.steps, (unsigned long long)world.packets,
+           (unsigned long long)world.faults, (unsigned long long)(world.virtual_ns / 1000000000));
+    for (int i = 0; i < COUNTER_COUNT; i++)
+        printf("# %-28s %12llu\n", counters_name((enum nic_counter)i),
+               (unsigned long long)world.counter[i]);
+    for (int i = 0; i <= WC_GENERAL_ERR; i++)
+        if (world.status[i] != 0)
+            printf("# completions with status %-2d    %12llu\n", i,
+                   (unsigned long long)world.status[i]);
+}
+
 static int report(unsigned number, bool ok, const char *name)
 {
     printf("%s %u - %s\n", ok ? "ok" : "not ok", number, name);
@@ -122,13 +136,14 @@ static int run_all(uint64_t from, uint64_t seeds, const char *list)
                  (unsigned long long)end);
         failed += report(++number, run_group(first, end - first), name);
     }
+    if (verbose)
+        print_sums();
     return failed;
 }
 
 int main(int argc, char **argv)
 {
     uint64_t from = 1, seeds = SEEDS_DEFAULT, one = 0;
-    bool single = false;
     const char *list = NULL;
     if (getenv("VERBENA_LONG") != NULL)
         seeds *= LONG_FACTOR;

@@ -261,8 +261,6 @@ static void build(struct world *w)
     for (int i = 0; i < NODES; i++) {
         w->node[i].mem = arena[i][0];
         w->node[i].ideal = arena[i][1];
-        w->node[i].last_run_ns = 0;
-        w->node[i].output_left = false;
         build_node(w, i);
         link_init(w, i);
     }
@@ -294,6 +292,8 @@ static void take_down(struct world *w)
     }
     for (int i = 0; i < NODES; i++) {
         struct node *n = &w->node[i];
+        for (int k = 0; k < COUNTER_COUNT; k++)
+            w->counter[k] += counters_get(&n->nic->counters, (enum nic_counter)k);
         for (int pair = 0; pair < w->opt.pairs; pair++) {
             qp_unlink(n->qp[pair]);
             qp_free(n->qp[pair]);
@@ -410,6 +410,7 @@ static void poll(struct world *w, int node, struct cq_state *cq)
         n = cq_poll(cq->cq, (int)w->opt.poll_max, wc);
         for (int i = 0; i < n; i++) {
             world_trace(w, TRACE_COMPLETION, node)->wc = wc[i];
+            w->status[wc[i].status]++;
             check_completion(w, node, &wc[i]);
         }
         if (n == 0 && !armed) {
@@ -529,9 +530,12 @@ static void node_events(struct world *w, struct node *n)
     struct cq_state *cq;
     while ((cq = nic_notify_next(n->nic)) != NULL)
         cq->notified = true;
-    while (nic_event_next(n->nic, &event))
+    while (nic_event_next(n->nic, &event)) {
+        if (event.type == EVENT_QP_LAST_WQE_REACHED && ++n->last_wqes > w->opt.pairs)
+            world_fail(w, "a second LAST_WQE event of a QP");
         if (event.type == EVENT_CQ_ERR || event.type == EVENT_QP_FATAL)
             world_fail(w, "async event %d", event.type);
+    }
 }
 
 static void node_run(struct world *w, int index)
@@ -545,6 +549,8 @@ static void node_run(struct world *w, int index)
     }
     program_run(w, index);
     n->output_left = nic_output(n->nic, w->now_ns, &w->link[1 - index].sink, w->opt.max_trains);
+    if (!n->output_left && !nic_has_output(n->nic))
+        sniff_idle(w, index);
     node_events(w, n);
     check_step(w);
     follow_errors(w);
@@ -590,6 +596,7 @@ static void run(struct world *w)
             return;
         }
         w->now_ns = t;
+        w->steps++;
         for (int i = 0; i < w->controls; i++)
             if (!w->control[i].done && w->control[i].at_ns <= t)
                 control_run(w, &w->control[i]);
@@ -617,5 +624,8 @@ bool world_run(struct world *w, struct tape *tape, uint64_t seed)
         check_end(w);
     }
     take_down(w);
+    w->virtual_ns += w->now_ns;
+    w->packets += w->sent_packets;
+    w->faults += w->fault_count;
     return !w->failed;
 }

@@ -14,6 +14,7 @@
 
 #include "nic/nic.h"
 #include "options.h"
+#include "sniffer.h"
 #include "tape.h"
 
 enum {
@@ -128,13 +129,9 @@ struct direction {
     uint16_t recv_map[MAX_RECVS]; /* receive that each of them took */
     uint16_t message[MAX_OPS];    /* ops that take a receive, in order */
     uint32_t messages;
-    uint32_t sent;       /* PSNs that went out once, from the direction's start */
     struct psn una_seen; /* for progress */
     uint32_t faults;     /* since the last progress */
-    struct {
-        uint32_t first, end;
-    } asked[2 * MAX_RD_ATOMIC + 2]; /* READs and atomics on the wire without an answer */
-    uint32_t asks;
+    struct sniffed wire;
 };
 
 struct cq_state {
@@ -159,6 +156,7 @@ struct node {
     struct region recv_region, shared_region;
     uint64_t last_run_ns;
     bool output_left;
+    int last_wqes; /* events */
     struct net_addr addr;
 };
 
@@ -231,8 +229,11 @@ struct world {
     uint64_t sent_packets, fault_count;
     struct control control[MAX_CONTROLS];
     int controls;
+    /* From here on not cleared by world_run. */
     struct trace_event trace[TRACE_EVENTS];
     uint64_t traced;
+    uint64_t counter[COUNTER_COUNT]; /* of both devices, summed over all worlds */
+    uint64_t status[WC_GENERAL_ERR + 1], virtual_ns, steps, packets, faults;
     bool failed;
     char why[400];
 };
@@ -266,7 +267,6 @@ void ideal_run(struct world *w);
 
 /* checkers.c */
 void check_step(struct world *w);
-void check_sent(struct world *w, int from, const struct roce_headers *h);
 void check_completion(struct world *w, int node, const struct nic_wc *wc);
 void check_end(struct world *w);
 

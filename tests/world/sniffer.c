@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * sniffer.c: what must hold for the packets on the links: PSNs without gaps, limits on READs and
+ * atomics, credits, waits after RNR NAKs, no message begun in SQD, answers in order and only to
+ * what was executed, a NAK for every gap.
+ */
+#include "wire/aeth.h"
+#include "wire/opcode.h"
+#include "world.h"
+
+static uint16_t flags_of(const struct roce_headers *h)
+{
+    return opcode_info(h->bth.opcode)->flags;
+}
+
+static bool is_nak(const struct roce_headers *h)
+{
+    return opcode_op(h->bth.opcode) == OP_ACKNOWLEDGE && aeth_kind(h->aeth.syndrome) != AETH_ACK;
+}
+
+/* The direction that a packet sent to a node belongs to; NULL: no such QP. */
+static struct direction *direction_of(struct world *w, int to, const struct roce_headers *h)
+{
+    for (int i = 0; i < w->opt.pairs; i++)
+        if (w->node[to].qp[i]->qpn == h->bth.dest_qp)
+            return &w->dir[i * 2 + (flags_of(h) & OPF_RESPONSE ? to : 1 - to)];
+    return NULL;
+}
+
+static uint32_t executed(struct world *w, const struct direction *d)
+{
+    return world_offset(d, world_responder(w, d)->resp.epsn);
+}
+
+static uint32_t answered(struct world *w, const struct direction *d)
+{
+    return world_offset(d, world_requester(w, d)->req.una);
+}
+
+static const struct op *op_at(const struct direction *d, uint32_t at)
+{
+    uint32_t i = 0;
+    while (i + 1 < d->ops && d->op[i + 1].first <= at)
+        i++;
+    return &d->op[i];
+}
+
+/* READs and atomics without an answer, as the wire shows them. */
+static void count_asked(struct world *w, struct direction *d, uint32_t first, uint32_t packets)
+{
+    struct sniffed *s = &d->wire;
+    uint32_t kept = 0, una = answered(w, d);
+    for (uint32_t i = 0; i < s->asks; i++)
+        if (s->asked[i].end > una &&
+            (s->asked[i].end <= first || s->asked[i].first >= first + packets))
+            s->asked[kept++] = s->asked[i];
+    s->asked[kept].first = first;
+    s->asked[kept].end = first + packets;
+    s->asks = kept + 1;
+    if (s->asks > w->opt.rd_atomic[d->from])
+        world_fail(w, "pair %d node %d: %u READs and atomics outstanding, allowed are %u", d->pair,
+                   d->from, s->asks, w->opt.rd_atomic[d->from]);
+}
+
+/* Number of this message among all, pieces of READs counted, as the responder's MSN will. */
+static uint32_t message_number(struct world *w, const struct direction *d, const struct op *op)
+{
+    uint32_t n = 0, piece = world_requester(w, d)->req.read_packets;
+    for (const struct op *o = d->op; o <= op; o++)
+        n += o->opcode == WR_RDMA_READ ? (o->packets - 1) / piece + 1 : 1;
+    return n;
+}
+
+static void check_credit(struct world *w, const struct direction *d, uint32_t at)
+{
+    const struct op *op = op_at(d, at);
+    if (!d->wire.limit_known || at != op->first || !op_takes_receive(op->opcode) ||
+        at == answered(w, d))
+        return;
+    if (psn_before(d->wire.limit, psn_make(message_number(w, d, op))))
+        world_fail(w, "pair %d node %d: op %u sent beyond the credits", d->pair, d->from,
+                   (unsigned)(op - d->op));
+}
+
+static void check_sqd(struct world *w, struct direction *d, uint32_t at)
+{
+    struct sniffed *s = &d->wire;
+    if (world_requester(w, d)->state != QP_STATE_SQD)
+        s->sqd_begun = 0;
+    else if (at == s->sent && op_at(d, at)->first == at && ++s->sqd_begun > 1)
+        world_fail(w, "pair %d node %d: messages are begun in SQD", d->pair, d->from);
+}
+
+static void request_sent(struct world *w, struct direction *d, const struct roce_headers *h)
+{
+    struct sniffed *s = &d->wire;
+    uint32_t at = world_offset(d, h->bth.psn), packets = 1;
+    if ((flags_of(h) & OPF_READ) && h->reth.dma_len != 0)
+        packets = (h->reth.dma_len - 1) / w->opt.mtu + 1;
+    if (at > s->sent || at + packets > d->packets) {
+        world_fail(w, "pair %d node %d: request PSN offset %u, %u were sent, %u exist", d->pair,
+                   d->from, at, s->sent, d->packets);
+        return;
+    }
+    if (w->now_ns < s->quiet_until_ns)
+        world_fail(w, "pair %d node %d: sent before the RNR timer ran out", d->pair, d->from);
+    s->waiting = false;
+    check_sqd(w, d, at);
+    check_credit(w, d, at);
+    if (at + packets > s->sent)
+        s->sent = at + packets;
+    if (flags_of(h) & (OPF_READ | OPF_ATOMIC))
+        count_asked(w, d, at, packets);
+}
+
+static bool is_fetch(const struct op *op)
+{
+    return op->opcode == WR_RDMA_READ || op->opcode == WR_ATOMIC_CMP_AND_SWP ||
+           op->opcode == WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static void response_sent(struct world *w, struct direction *d, const struct roce_headers *h)
+{
+    struct sniffed *s = &d->wire;
+    uint32_t at = world_offset(d, h->bth.psn), done = executed(w, d);
+    bool nak = is_nak(h), ack = opcode_op(h->bth.opcode) == OP_ACKNOWLEDGE && !nak;
+    /* An ACK before anything came in names the PSN before the first. */
+    if (nak ? at > done : at + 1 > done) {
+        world_fail(w, "pair %d node %d: answer to PSN %d, executed are %u", d->pair, d->to, (int)at,
+                   done);
+        return;
+    }
+    uint32_t end = ack ? at + 1 : at; /* what it says is done; data speaks for itself */
+    for (uint32_t p = s->answered; p < end; p++)
+        if (is_fetch(op_at(d, p)))
+            world_fail(w, "pair %d node %d: answer to PSN %u before that to READ or atomic %u",
+                       d->pair, d->to, at, p);
+    end = nak ? at : at + 1;
+    s->answered = end > s->answered ? end : s->answered;
+    if (nak)
+        s->naked = at + 1;
+}
+
+void sniff_sent(struct world *w, int from, const struct roce_headers *h)
+{
+    struct direction *d = direction_of(w, 1 - from, h);
+    if (flags_of(h) & OPF_RESPONSE)
+        response_sent(w, d, h);
+    else
+        request_sent(w, d, h);
+}
+
+static void response_received(struct world *w, struct direction *d, const struct roce_headers *h)
+{
+    struct sniffed *s = &d->wire;
+    const struct qp *qp = world_requester(w, d);
+    if (!(opcode_info(h->bth.opcode)->headers & HDR_AETH))
+        return;
+    uint8_t value = aeth_value(h->aeth.syndrome);
+    if (aeth_kind(h->aeth.syndrome) == AETH_ACK) {
+        struct psn limit = value == AETH_CREDITS_NONE ? (struct psn){0}
+                                                      : psn_add(h->aeth.msn, aeth_credits(value));
+        if (value == AETH_CREDITS_NONE)
+            s->limit_known = false;
+        else if (!s->limit_known || psn_before(s->limit, limit))
+            s->limit = limit;
+        s->limit_known = value != AETH_CREDITS_NONE;
+    } else if (aeth_kind(h->aeth.syndrome) == AETH_RNR_NAK &&
+               world_offset(d, h->bth.psn) == answered(w, d) &&
+               (qp->req.rnr_wait || qp->state == QP_STATE_ERR)) {
+        s->rnr_naks++;
+        if (!s->waiting) /* a second one of the same refusal changes nothing */
+            s->quiet_until_ns = w->now_ns + aeth_rnr_ns(value);
+        s->waiting = true;
+    }
+}
+
+void sniff_received(struct world *w, int to, const struct rx_packet *rx, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct direction *d = rx[i].icrc_ok ? direction_of(w, to, &rx[i].h) : NULL;
+        if (d == NULL)
+            continue;
+        uint32_t at = world_offset(d, rx[i].h.bth.psn), due = executed(w, d);
+        if (flags_of(&rx[i].h) & OPF_RESPONSE)
+            response_received(w, d, &rx[i].h);
+        else /* the last packet of the batch has the last word */
+            d->wire.gap = at > due && at < d->packets ? due + 1 : 0;
+    }
+}
+
+void sniff_idle(struct world *w, int node)
+{
+    for (int i = 0; i < w->dirs; i++) {
+        struct direction *d = &w->dir[i];
+        const struct qp *qp = world_responder(w, d);
+        if (d->to != node || qp->state == QP_STATE_ERR || qp->resp.failed)
+            continue;
+        if (d->wire.gap == executed(w, d) + 1 && d->wire.naked != d->wire.gap)
+            world_fail(w, "pair %d node %d: no NAK for the gap at PSN %u", d->pair, node,
+                       d->wire.gap - 1);
+    }
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * sniffer.h: what the packets on the links tell of each direction, and when link.c and world.c show
+ * them.
+ */
+#ifndef TESTS_WORLD_SNIFFER_H
+#define TESTS_WORLD_SNIFFER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/psn.h"
+
+struct roce_headers;
+struct rx_packet;
+struct world;
+
+enum { MAX_ASKED = 64 }; /* over what any world allows */
+
+/* What sniffer.c saw of one direction. Offsets are PSNs counted from the direction's first. */
+struct sniffed {
+    uint32_t sent; /* PSNs that went out at least once */
+    struct {
+        uint32_t first, end;
+    } asked[MAX_ASKED]; /* READs and atomics on the wire without an answer */
+    uint32_t asks;
+    uint32_t answered;       /* one past the last PSN that a response spoke of */
+    uint32_t gap, naked;     /* expected offset + 1 when a later packet came; of the last NAK */
+    uint64_t quiet_until_ns; /* an RNR NAK asks for it */
+    bool waiting;            /* an RNR NAK came and nothing was sent since */
+    uint32_t rnr_naks;       /* since the last progress */
+    uint32_t sqd_begun;      /* messages begun in SQD */
+    bool limit_known;        /* credits */
+    struct psn limit;
+};
+
+void sniff_sent(struct world *w, int from, const struct roce_headers *h);
+/* After the engine has taken this batch. */
+void sniff_received(struct world *w, int to, const struct rx_packet *rx, unsigned n);
+/* The node has nothing more to send. */
+void sniff_idle(struct world *w, int node);
+
+#endif
