@@ -82,7 +82,7 @@ static void create__supported_and_not(void **state)
     } rows[] = {
         {1,          0,          0,                                   0,                        0,                                  0         },
         {1,          0,          0x7f,                                1,                        IBV_CREATE_CQ_ATTR_SINGLE_THREADED, 0         },
-        {1,          0,          0,                                   0,                        IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,  0         }, /* the mask says that it is not set */
+        {1,          0,          0,                                   0,                        IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,  0         },
         {1,          0,          0,                                   1,                        IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,  EOPNOTSUPP},
         {1,          0,          0,                                   1,                        4,                                  EOPNOTSUPP},
         {1,          0,          0,                                   IBV_CQ_INIT_ATTR_MASK_PD, 0,                                  EOPNOTSUPP},

@@ -15,10 +15,14 @@ static void fork__child_opens_anew(void **state)
     struct rig r;
 
     rig_connect(&r);
+    struct ibv_context *idle = ibv_open_device(r.ctx->device);
+    assert_non_null(idle);
     pid_t pid = fork();
     if (pid == 0) {
         struct ibv_wc wc;
         int bad = ibv_poll_cq(r.cq, 1, &wc) == -EIO ? 0 : 1;
+        if (ibv_destroy_qp(r.qp[0]) != EIO || ibv_close_device(idle) != 0)
+            bad |= 4;
         struct ibv_device **list = ibv_get_device_list(NULL);
         struct ibv_context *ctx = list != NULL ? ibv_open_device(list[0]) : NULL;
         struct ibv_pd *pd = ctx != NULL ? ibv_alloc_pd(ctx) : NULL;
@@ -30,6 +34,7 @@ static void fork__child_opens_anew(void **state)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(ibv_close_device(idle), 0);
     rig_recv(&r, r.qp[1], 100, 1024, 64);
     struct ibv_sge sge = rig_sge(&r, 0, 8);
     struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1}, *bad_wr;
