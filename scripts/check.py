@@ -218,8 +218,11 @@ def meson_tests(check, build, suites=None):
         limit = (test["timeout"] or 30) * 4 * (LONG_FACTOR if check.options.long else 1)
         env = dict(os.environ, **SANITIZER_ENV)
         env.update(test["env"])
+        if check.options.long:
+            env["VERBENA_LONG"] = "1"
         name = f"{test['label']} ({build.removeprefix('build-')})"
-        return tap.run(name, prefix + test["cmd"], log_path(name), limit, env, test["workdir"])
+        folder = test["workdir"] or os.path.join(ROOT, build)  # as `meson test` does
+        return tap.run(name, prefix + test["cmd"], log_path(name), limit, env, folder)
 
     together = [t for t in tests if t["is_parallel"]]
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
