@@ -30,6 +30,8 @@ struct port_observer {
                    const uint8_t *payload, uint32_t bytes, bool sent);
     /* A batch is over: write out what was gathered. */
     void (*done)(struct port_observer *o, bool sent);
+    /* Packets will be sent from this UDP port; called before the first. */
+    void (*source)(struct port_observer *o, bool v6, uint16_t sport);
 };
 
 struct port {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * port_tap.c: the capture writer. Records are gathered for each direction and appended by one
- * write, so that processes that share the file never tear one another's. MAC addresses are those of
- * our interfaces; a peer's is not known to a socket and stays zero.
+ * write, so that processes that share the file never tear one another's. A packet between two of
+ * them is recorded once, by its sender: who captures to a file binds an abstract unix name for the
+ * file and each of its source ports, where the receiver can see it. MAC addresses are those of our
+ * interfaces; a peer's is not known to a socket and stays zero.
  */
 #define _GNU_SOURCE
 #include "port/port_tap.h"
@@ -13,10 +15,14 @@
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
 #include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "wire/net.h"
@@ -28,7 +34,10 @@ enum {
     PCAP_LINKTYPE_ETHERNET = 1,
     GATHER_BYTES = 128 << 10,
     MAX_OWN_ADDRS = 256,
+    MAX_CLAIMS = 128, /* source ports of a process, both families */
+    KNOWN_PORTS = 256,
 };
+static const uint64_t KNOWN_FOR_NS = 100000000;
 
 struct pcap_file_header {
     uint32_t magic;
@@ -54,9 +63,20 @@ struct tap_side {
     uint8_t bytes[GATHER_BYTES];
 };
 
+/* Whether the process behind a local source port captures to our file. */
+struct known_port {
+    bool v6, captures;
+    uint16_t sport;
+    uint64_t until_ns;
+};
+
 struct port_tap {
     struct port_observer observer;
     int fd;
+    unsigned long long device, inode;
+    unsigned claims; /* sending side's */
+    int claim_fd[MAX_CLAIMS];
+    struct known_port known[KNOWN_PORTS]; /* receiving side's */
     int64_t wall_offset_ns;
     unsigned own_addrs;
     struct own_addr own[MAX_OWN_ADDRS];
@@ -115,6 +135,59 @@ static void mac_of(const struct port_tap *tap, bool v6, const uint8_t *addr, uin
     }
 }
 
+static socklen_t claim_address(const struct port_tap *tap, bool v6, uint16_t sport,
+                               struct sockaddr_un *a)
+{
+    *a = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "verbena/pcap/%llx:%llx/%d/%u",
+                     tap->device, tap->inode, v6 ? 6 : 4, sport);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+static void tap_source(struct port_observer *o, bool v6, uint16_t sport)
+{
+    struct port_tap *tap = tap_of(o);
+    struct sockaddr_un a;
+    socklen_t n = claim_address(tap, v6, sport, &a);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && tap->claims < MAX_CLAIMS && bind(fd, (struct sockaddr *)&a, n) == 0)
+        tap->claim_fd[tap->claims++] = fd;
+    else if (fd >= 0)
+        close(fd);
+}
+
+static bool claimed(const struct port_tap *tap, bool v6, uint16_t sport)
+{
+    struct sockaddr_un a;
+    socklen_t n = claim_address(tap, v6, sport, &a);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool yes = fd >= 0 && connect(fd, (struct sockaddr *)&a, n) == 0;
+    if (fd >= 0)
+        close(fd);
+    return yes;
+}
+
+static bool is_own(const struct port_tap *tap, bool v6, const uint8_t *addr)
+{
+    for (unsigned i = 0; i < tap->own_addrs; i++) {
+        if (tap->own[i].v6 == v6 && memcmp(tap->own[i].addr, addr, v6 ? 16 : 4) == 0)
+            return true;
+    }
+    return !v6 && addr[0] == 127;
+}
+
+/* Is this received packet in the file already, since its sender wrote it? */
+static bool sender_captures(struct port_tap *tap, uint64_t now_ns, const struct net_headers *h)
+{
+    if (!is_own(tap, h->v6, h->src))
+        return false;
+    struct known_port *k = &tap->known[h->udp_sport % KNOWN_PORTS];
+    if (k->until_ns <= now_ns || k->sport != h->udp_sport || k->v6 != h->v6)
+        *k = (struct known_port){h->v6, claimed(tap, h->v6, h->udp_sport), h->udp_sport,
+                                 now_ns + KNOWN_FOR_NS};
+    return k->captures;
+}
+
 static void side_write(struct port_tap *tap, struct tap_side *s)
 {
     uint32_t done = 0;
@@ -136,7 +209,7 @@ static void tap_packet(struct port_observer *o, uint64_t now_ns, const struct ne
     struct tap_side *s = &tap->side[sent];
     const uint32_t room =
         (uint32_t)sizeof(struct pcap_record_header) + NET_MAX_HEADER_BYTES + bytes;
-    if (room > GATHER_BYTES)
+    if (room > GATHER_BYTES || (!sent && sender_captures(tap, now_ns, h)))
         return;
     if (s->used + room > GATHER_BYTES)
         side_write(tap, s);
@@ -164,8 +237,9 @@ static void tap_done(struct port_observer *o, bool sent)
 }
 
 /* The file header, written by whoever comes first. */
-static int start_file(int fd)
+static int start_file(struct port_tap *tap)
 {
+    int fd = tap->fd;
     struct pcap_file_header h = {
         .magic = PCAP_MAGIC_NS,
         .version_major = 2,
@@ -176,7 +250,7 @@ static int start_file(int fd)
     struct pcap_file_header there;
     if (flock(fd, LOCK_EX) != 0)
         return -errno;
-    struct stat st;
+    struct stat st = {0};
     int err = fstat(fd, &st) != 0 ? -errno : 0;
     if (err == 0 && st.st_size == 0 && write(fd, &h, sizeof(h)) != (ssize_t)sizeof(h))
         err = -EIO;
@@ -185,6 +259,8 @@ static int start_file(int fd)
               memcmp(&there, &h, sizeof(h)) != 0))
         err = -EINVAL;
     flock(fd, LOCK_UN);
+    tap->device = st.st_dev;
+    tap->inode = st.st_ino;
     return err;
 }
 
@@ -195,9 +271,10 @@ int port_tap_create(const char *path, int64_t wall_offset_ns, struct port_tap **
         return -ENOMEM;
     tap->observer.packet = tap_packet;
     tap->observer.done = tap_done;
+    tap->observer.source = tap_source;
     tap->wall_offset_ns = wall_offset_ns;
     tap->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    int err = tap->fd < 0 ? -errno : start_file(tap->fd);
+    int err = tap->fd < 0 ? -errno : start_file(tap);
     if (err != 0) {
         port_tap_close(tap);
         return err;
@@ -214,6 +291,9 @@ struct port_observer *port_tap_observer(struct port_tap *tap)
 
 void port_tap_abandon(struct port_tap *tap)
 {
+    for (unsigned i = 0; i < tap->claims; i++)
+        close(tap->claim_fd[i]);
+    tap->claims = 0;
     if (tap->fd >= 0)
         close(tap->fd);
     tap->fd = -1;

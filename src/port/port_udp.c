@@ -78,7 +78,8 @@ static void wildcard_options(struct port_udp *u, int fd, bool v6)
     setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
     if (v6) {
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-        /* Soft-RoCE and adapters send checksum 0 over IPv6, too: the ICRC is the check (RFC 6936). */
+        /* Soft-RoCE and adapters send checksum 0 over IPv6, too: the ICRC is the check (RFC 6936).
+         */
         setsockopt(fd, SOL_UDP, UDP_NO_CHECK6_RX, &on, sizeof(on));
         setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, &off, sizeof(off));
         setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));

@@ -121,6 +121,8 @@ static struct udp_tx_socket *tx_socket(struct port_udp *u, bool v6, uint16_t wan
         if (tx_socket_bind(fd, v6, sport)) {
             s->fd = fd;
             s->sport = sport;
+            if (u->config.observer != NULL)
+                u->config.observer->source(u->config.observer, v6, sport);
             return s;
         }
         offset += 97; /* somewhere else: neighbours are likely to be taken as well */

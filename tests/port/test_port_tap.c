@@ -149,6 +149,33 @@ static void tap__several_writers_tear_nothing(void **state)
     assert_int_equal(parse(slurp()), WRITERS * PACKETS);
 }
 
+static void tap__packet_between_writers_is_recorded_once(void **state)
+{
+    (void)state;
+    struct port_tap *from, *to, *elsewhere;
+    char other[] = "/tmp/test_port_tap.XXXXXX";
+    close(mkstemp(other));
+    assert_int_equal(port_tap_create(path, 0, &from), 0);
+    assert_int_equal(port_tap_create(path, 0, &to), 0);
+    assert_int_equal(port_tap_create(other, 0, &elsewhere), 0);
+    port_tap_observer(elsewhere)->source(port_tap_observer(elsewhere), false, 0xC001);
+    packet(to, 1, 1, false, false, 20); /* its sender writes to another file */
+    port_tap_observer(from)->source(port_tap_observer(from), false, 0xC001);
+    packet(from, 1, 2, false, true, 20);
+    packet(to, 300000000, 2, false, false, 20);
+    packet(to, 300000000, 3, true, false, 20); /* the same port number over IPv6 */
+    port_tap_observer(from)->done(port_tap_observer(from), true);
+    port_tap_observer(to)->done(port_tap_observer(to), false);
+    assert_int_equal(parse(slurp()), 3);
+    port_tap_close(from);
+    packet(to, 600000000, 4, false, false, 20); /* the sender has gone */
+    port_tap_observer(to)->done(port_tap_observer(to), false);
+    assert_int_equal(parse(slurp()), 4);
+    port_tap_close(to);
+    port_tap_close(elsewhere);
+    unlink(other);
+}
+
 static void tap__refuses_what_is_not_a_capture(void **state)
 {
     (void)state;
@@ -183,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(tap__record_as_the_wire_has_it, start, end),
         cmocka_unit_test_setup_teardown(tap__several_writers_tear_nothing, start, end),
+        cmocka_unit_test_setup_teardown(tap__packet_between_writers_is_recorded_once, start, end),
         cmocka_unit_test_setup_teardown(tap__refuses_what_is_not_a_capture, start, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
