@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_case_large.c: case 63, messages of up to 1 GiB. A few MiB of memory, mapped again and again,
- * stand for the GiB at each end; packets pass without a copy. Without arguments a part of the
- * sizes; with --all every opcode at full length.
+ * stand for the GiB at each end; packets pass without a copy. With VERBENA_LONG in the
+ * environment every opcode goes at full length.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -116,9 +116,9 @@ static void case_63_one_byte_more(void **state)
     pair_destroy(&p);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    all = argc > 1 && strcmp(argv[1], "--all") == 0;
+    all = getenv("VERBENA_LONG") != NULL;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(case_63_one_gib),
         cmocka_unit_test(case_63_64_mib),
