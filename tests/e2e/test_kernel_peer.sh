@@ -38,6 +38,7 @@ trap 'exit 1' INT TERM
 
 mkdir -p "$scratch"
 if [ ! -s "$scratch/initramfs.cpio" ]; then
+    apt-cache show linux-image-amd64 >/dev/null 2>&1 || apt-get -qq update >/dev/null 2>&1
     if ! "$top/tests/rxevm/build-vm.sh" "$scratch" >"$work/build.log" 2>&1; then
         not_ok "guest is built from packages" "$work/build.log"
         echo "1..$count"
