@@ -462,6 +462,7 @@ static bool make_bad(struct world *w, struct direction *d, uint32_t index, enum 
     switch (kind) {
     case BAD_RKEY:
     case BAD_RIGHT:
+    case BAD_RKEY_PD:
         op->expect = WC_REM_ACCESS_ERR;
         return remote;
     case BAD_RANGE:
@@ -474,7 +475,11 @@ static bool make_bad(struct world *w, struct direction *d, uint32_t index, enum 
     case BAD_ALIGN:
         op->expect = WC_REM_INV_REQ_ERR;
         return is_atomic(op->opcode);
+    case BAD_LKEY_RIGHT:
+        op->expect = WC_LOC_PROT_ERR;
+        return is_fetch(op);
     case BAD_LKEY:
+    case BAD_LKEY_PD:
         op->expect = WC_LOC_PROT_ERR;
         return !(op->flags & WR_INLINE);
     case BAD_SHORT_RECV:
@@ -534,6 +539,9 @@ static void layout(struct world *w)
         place(w, i, &n->recv_region, 1, ACCESS_LOCAL_WRITE);
         n->shared_region.bytes = SHARED_CELLS * 8;
         place(w, i, &n->shared_region, 8, ACCESS_LOCAL_WRITE | ACCESS_REMOTE_ATOMIC);
+        n->foreign_region.bytes = w->opt.max_len + 16;
+        place(w, i, &n->foreign_region, 8,
+              ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC);
     }
     for (int i = 0; i < w->dirs; i++) {
         struct direction *d = &w->dir[i];

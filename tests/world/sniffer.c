@@ -45,6 +45,12 @@ static const struct op *op_at(const struct direction *d, uint32_t at)
     return &d->op[i];
 }
 
+static bool is_fetch(const struct op *op)
+{
+    return op->opcode == WR_RDMA_READ || op->opcode == WR_ATOMIC_CMP_AND_SWP ||
+           op->opcode == WR_ATOMIC_FETCH_AND_ADD;
+}
+
 /* READs and atomics without an answer, as the wire shows them. */
 static void count_asked(struct world *w, struct direction *d, uint32_t first, uint32_t packets)
 {
@@ -62,13 +68,24 @@ static void count_asked(struct world *w, struct direction *d, uint32_t first, ui
                    d->from, s->asks, w->opt.rd_atomic[d->from]);
 }
 
-/* Number of this message among all, pieces of READs counted, as the responder's MSN will. */
-static uint32_t message_number(struct world *w, const struct direction *d, const struct op *op)
+/* Messages that end within the first end PSNs, pieces of READs counted, as the responder's MSN. */
+static uint32_t messages_until(struct world *w, const struct direction *d, uint32_t end)
 {
     uint32_t n = 0, piece = world_requester(w, d)->req.read_packets;
-    for (const struct op *o = d->op; o <= op; o++)
-        n += o->opcode == WR_RDMA_READ ? (o->packets - 1) / piece + 1 : 1;
+    for (uint32_t i = 0; i < d->ops && d->op[i].first < end; i++) {
+        const struct op *op = &d->op[i];
+        bool all = op->first + op->packets <= end;
+        if (op->opcode == WR_RDMA_READ)
+            n += all ? (op->packets - 1) / piece + 1 : (end - op->first) / piece;
+        else
+            n += all ? 1 : 0;
+    }
     return n;
+}
+
+static uint32_t message_number(struct world *w, const struct direction *d, const struct op *op)
+{
+    return messages_until(w, d, op->first + op->packets);
 }
 
 static void check_credit(struct world *w, const struct direction *d, uint32_t at)
@@ -105,6 +122,8 @@ static void request_sent(struct world *w, struct direction *d, const struct roce
     if (w->now_ns < s->quiet_until_ns)
         world_fail(w, "pair %d node %d: sent before the RNR timer ran out", d->pair, d->from);
     s->waiting = false;
+    if (at < s->sent && at == answered(w, d))
+        s->resent = at + 1;
     check_sqd(w, d, at);
     check_credit(w, d, at);
     if (at + packets > s->sent)
@@ -113,10 +132,23 @@ static void request_sent(struct world *w, struct direction *d, const struct roce
         count_asked(w, d, at, packets);
 }
 
-static bool is_fetch(const struct op *op)
+/* MSN and credits of an answer: the MSN counts what was executed, credits are no more than there
+ * are receives. */
+static void check_aeth(struct world *w, struct direction *d, const struct roce_headers *h)
 {
-    return op->opcode == WR_RDMA_READ || op->opcode == WR_ATOMIC_CMP_AND_SWP ||
-           op->opcode == WR_ATOMIC_FETCH_AND_ADD;
+    const struct qp *qp = world_responder(w, d);
+    uint8_t value = aeth_value(h->aeth.syndrome);
+    uint32_t msn = messages_until(w, d, executed(w, d));
+    if (opcode_op(h->bth.opcode) == OP_ACKNOWLEDGE ? h->aeth.msn.v != msn : h->aeth.msn.v > msn)
+        world_fail(w, "pair %d node %d: MSN %u, executed are %u messages", d->pair, d->to,
+                   h->aeth.msn.v, msn);
+    /* With its last train a QP may have gone to ERR, its receives flushed. */
+    if (aeth_kind(h->aeth.syndrome) != AETH_ACK || qp->state == QP_STATE_ERR)
+        return;
+    if (w->opt.srq ? value != AETH_CREDITS_NONE
+                   : value == AETH_CREDITS_NONE || aeth_credits(value) > qp->rq.tail - qp->rq.head)
+        world_fail(w, "pair %d node %d: credit code %u, %u receives", d->pair, d->to, value,
+                   qp->rq.tail - qp->rq.head);
 }
 
 static void response_sent(struct world *w, struct direction *d, const struct roce_headers *h)
@@ -139,6 +171,8 @@ static void response_sent(struct world *w, struct direction *d, const struct roc
     s->answered = end > s->answered ? end : s->answered;
     if (nak)
         s->naked = at + 1;
+    if (opcode_info(h->bth.opcode)->headers & HDR_AETH)
+        check_aeth(w, d, h);
 }
 
 void sniff_sent(struct world *w, int from, const struct roce_headers *h)
@@ -182,15 +216,49 @@ void sniff_received(struct world *w, int to, const struct rx_packet *rx, unsigne
         if (d == NULL)
             continue;
         uint32_t at = world_offset(d, rx[i].h.bth.psn), due = executed(w, d);
-        if (flags_of(&rx[i].h) & OPF_RESPONSE)
+        if (flags_of(&rx[i].h) & OPF_RESPONSE) {
             response_received(w, d, &rx[i].h);
-        else /* the last packet of the batch has the last word */
+            uint32_t una = answered(w, d);
+            bool ack = opcode_op(rx[i].h.bth.opcode) == OP_ACKNOWLEDGE && !is_nak(&rx[i].h);
+            bool late = at < d->wire.sent && una < d->wire.sent && (ack ? at >= una : at > una) &&
+                        is_fetch(op_at(d, una));
+            d->wire.lost = late ? una + 1 : 0;
+        } else /* the last packet of the batch has the last word */
             d->wire.gap = at > due && at < d->packets ? due + 1 : 0;
     }
 }
 
+/* The requester has nothing to send: is there really nothing that it may? */
+static void check_stalled(struct world *w, const struct direction *d)
+{
+    const struct qp *qp = world_requester(w, d);
+    const struct requester *r = &qp->req;
+    const struct sniffed *s = &d->wire;
+    if (r->rnr_wait || (qp->state != QP_STATE_RTS && qp->state != QP_STATE_SQD))
+        return;
+    /* An answer that is further on than what is due means that the due one was lost. */
+    if (s->lost == answered(w, d) + 1 && s->resent != s->lost)
+        world_fail(w, "pair %d node %d: the answer to PSN %u was lost, nothing is done", d->pair,
+                   d->from, s->lost - 1);
+    uint32_t flying = (uint32_t)psn_diff(r->next, r->una);
+    if (s->sent == d->packets || world_offset(d, r->next) != s->sent || flying >= r->window ||
+        qp->state != QP_STATE_RTS)
+        return;
+    const struct op *op = op_at(d, s->sent);
+    if ((uint32_t)(op - d->op) >= d->posted || (op->flags & WR_FENCE) || op->bad != BAD_NONE ||
+        is_fetch(op) || op->first != s->sent)
+        return;
+    if (!op_takes_receive(op->opcode) || !s->limit_known ||
+        !psn_before(s->limit, psn_make(message_number(w, d, op))))
+        world_fail(w, "pair %d node %d: op %u could be sent", d->pair, d->from,
+                   (unsigned)(op - d->op));
+}
+
 void sniff_idle(struct world *w, int node)
 {
+    for (int i = 0; i < w->dirs; i++)
+        if (w->dir[i].from == node)
+            check_stalled(w, &w->dir[i]);
     for (int i = 0; i < w->dirs; i++) {
         struct direction *d = &w->dir[i];
         const struct qp *qp = world_responder(w, d);

@@ -24,6 +24,7 @@ struct sniffed {
         uint32_t first, end;
     } asked[MAX_ASKED]; /* READs and atomics on the wire without an answer */
     uint32_t asks;
+    uint32_t lost, resent;   /* una + 1 when a later answer came; when it was sent again */
     uint32_t answered;       /* one past the last PSN that a response spoke of */
     uint32_t gap, naked;     /* expected offset + 1 when a later packet came; of the last NAK */
     uint64_t quiet_until_ns; /* an RNR NAK asks for it */

@@ -133,7 +133,8 @@ static void reg(struct world *w, int node, struct region *r)
         break;
     }
     r->iova = iova;
-    int err = mem_reg(n->pd, n->mem + r->at, r->bytes, iova, access, &r->mr);
+    struct pd *pd = r == &n->foreign_region ? n->foreign_pd : n->pd;
+    int err = mem_reg(pd, n->mem + r->at, r->bytes, iova, access, &r->mr);
     assert(err == 0);
 }
 
@@ -203,6 +204,8 @@ static void build_node(struct world *w, int index)
     assert(err == 0);
     err = mem_pd_create(n->nic, &n->pd);
     assert(err == 0);
+    err = mem_pd_create(n->nic, &n->foreign_pd);
+    assert(err == 0);
     n->addr = (struct net_addr){
         .b = {[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(index + 1)}
     };
@@ -214,6 +217,7 @@ static void build_node(struct world *w, int index)
     fill_cells(n, &n->shared_region);
     reg(w, index, &n->recv_region);
     reg(w, index, &n->shared_region);
+    reg(w, index, &n->foreign_region);
     build_cqs(w, n);
     build_qps(w, n);
 }
@@ -303,7 +307,8 @@ static void take_down(struct world *w)
             err |= cq_destroy(n->cq[k].cq);
         unreg(&n->recv_region);
         unreg(&n->shared_region);
-        err |= mem_pd_destroy(n->pd);
+        unreg(&n->foreign_region);
+        err |= mem_pd_destroy(n->pd) | mem_pd_destroy(n->foreign_pd);
         if (err != 0)
             world_fail(w, "objects of node %d cannot be destroyed", i);
         else
@@ -328,6 +333,11 @@ static void aim(struct world *w, struct direction *d, const struct op *op, struc
         r = op->opcode == WR_RDMA_READ ? &d->region[REGION_CELLS] : &d->region[REGION_RDSRC];
         wr->rkey = r->mr->key;
         wr->remote_addr = (r->iova + 7) & ~(uint64_t)7;
+        break;
+    case BAD_RKEY_PD:
+        r = &w->node[d->to].foreign_region;
+        wr->rkey = r->mr->key;
+        wr->remote_addr = r->iova;
         break;
     case BAD_ALIGN:
         wr->remote_addr += 4;
@@ -360,6 +370,11 @@ static bool post_send(struct world *w, struct direction *d)
         sge[i] = (struct nic_sge){r->iova + op->slice[i].at, op->slice[i].bytes, r->mr->key};
         if (op->bad == BAD_LKEY)
             sge[i].lkey ^= 0x55;
+        if (op->bad == BAD_LKEY_RIGHT || op->bad == BAD_LKEY_PD) {
+            r = op->bad == BAD_LKEY_PD ? &w->node[d->from].foreign_region : &d->region[REGION_SRC];
+            sge[i].lkey = r->mr->key;
+            sge[i].addr = r->iova;
+        }
         if (op->flags & WR_INLINE) {
             memcpy(scratch + used, w->node[d->from].mem + r->at + op->slice[i].at,
                    op->slice[i].bytes);

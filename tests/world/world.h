@@ -33,13 +33,14 @@ enum {
 };
 
 enum region_kind {
-    REGION_SRC,    /* requester: what SENDs and WRITEs carry; never written */
-    REGION_SINK,   /* requester: results of READs and atomics */
-    REGION_TARGET, /* responder: of WRITEs, and READs that are fenced off from them */
-    REGION_RDSRC,  /* responder: of READs; never written */
-    REGION_CELLS,  /* responder: atomics of this direction alone */
-    REGION_RECV,   /* responder: receive buffers */
-    REGION_SHARED, /* responder: cells that all directions add to */
+    REGION_SRC,     /* requester: what SENDs and WRITEs carry; never written */
+    REGION_SINK,    /* requester: results of READs and atomics */
+    REGION_TARGET,  /* responder: of WRITEs, and READs that are fenced off from them */
+    REGION_RDSRC,   /* responder: of READs; never written */
+    REGION_CELLS,   /* responder: atomics of this direction alone */
+    REGION_RECV,    /* responder: receive buffers */
+    REGION_SHARED,  /* responder: cells that all directions add to */
+    REGION_FOREIGN, /* of another protection domain of the node */
     REGION_COUNT,
 };
 
@@ -65,6 +66,9 @@ enum bad_kind {
     BAD_LKEY,
     BAD_SHORT_RECV, /* receive one byte too small */
     BAD_RECV_LKEY,
+    BAD_LKEY_RIGHT, /* result to a region without local write */
+    BAD_LKEY_PD,    /* region of another protection domain */
+    BAD_RKEY_PD,
     BAD_COUNT,
 };
 
@@ -142,7 +146,7 @@ struct cq_state {
 
 struct node {
     struct nic *nic;
-    struct pd *pd;
+    struct pd *pd, *foreign_pd;
     struct cq_state cq[MAX_CQS];
     int cqs;
     struct qp *qp[MAX_PAIRS];
@@ -153,7 +157,7 @@ struct node {
     uint32_t recv_bytes; /* of REGION_RECV */
     uint8_t *mem, *ideal;
     uint32_t mem_bytes;
-    struct region recv_region, shared_region;
+    struct region recv_region, shared_region, foreign_region;
     uint64_t last_run_ns;
     bool output_left;
     int last_wqes; /* events */
