@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_port_send.c: what the UDP port does when the kernel refuses: runs that it cannot cut, full
+ * sockets, packets over the MTU. The linker puts our sendmmsg before the real one.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <netinet/udp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "port/port_udp.h"
+#include "private_net.h"
+#include "wire/roce.h"
+
+int __real_sendmmsg(int fd, struct mmsghdr *v, unsigned n, int flags);
+int __wrap_sendmmsg(int fd, struct mmsghdr *v, unsigned n, int flags);
+
+static struct {
+    int run_error;    /* a message with UDP_SEGMENT fails with it */
+    int error;        /* every message fails with it, */
+    unsigned after;   /* but for so many before */
+    unsigned refused; /* messages refused */
+} kernel;
+
+static bool is_run(struct msghdr *h)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c != NULL; c = CMSG_NXTHDR(h, c)) {
+        if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_SEGMENT)
+            return true;
+    }
+    return false;
+}
+
+int __wrap_sendmmsg(int fd, struct mmsghdr *v, unsigned n, int flags)
+{
+    unsigned good = 0;
+    int error = 0;
+    for (; good < n && error == 0; good += error == 0) {
+        if (kernel.error != 0 && kernel.after == 0)
+            error = kernel.error;
+        else if (kernel.run_error != 0 && is_run(&v[good].msg_hdr))
+            error = kernel.run_error;
+        else if (kernel.error != 0)
+            kernel.after--;
+    }
+    kernel.refused += error != 0 && good == 0;
+    if (good != 0)
+        return __real_sendmmsg(fd, v, good, flags);
+    errno = error;
+    return -1;
+}
+
+static uint8_t source[8192];
+static const struct nic_path path4 = {
+    .local = {{[10] = 0xff, [11] = 0xff, 127, 0, 0, 1}},
+    .remote = {{[10] = 0xff, [11] = 0xff, 127, 0, 0, 1}},
+    .udp_sport = 0xC777,
+};
+static const struct nic_path path6 = {
+    .local = {{[15] = 1}}, .remote = {{[15] = 1}}, .udp_sport = 0xC777};
+
+struct got {
+    struct port_receiver r;
+    unsigned n, bad, out_of_order;
+};
+
+static void got_packets(struct port_receiver *r, const struct rx_packet *p, unsigned n)
+{
+    struct got *g = (struct got *)r;
+    for (unsigned i = 0; i < n; i++) {
+        g->bad += !p[i].icrc_ok || memcmp(p[i].payload, source, p[i].payload_bytes) != 0;
+        g->out_of_order += p[i].h.bth.psn.v != g->n;
+        g->n++;
+    }
+}
+
+static struct port *make(void)
+{
+    struct port_udp_config c = {.udp_port = 14792, .seed = 3};
+    struct port *p;
+    memset(&kernel, 0, sizeof(kernel));
+    for (size_t i = 0; i < sizeof(source); i++)
+        source[i] = (uint8_t)(i * 7);
+    assert_int_equal(port_udp_create(&c, &p), 0);
+    return p;
+}
+
+static void queue(struct port *p, const struct nic_path *path, uint32_t psn, unsigned packets,
+                  uint32_t bytes)
+{
+    static struct train t;
+    memset(&t, 0, sizeof(t));
+    t.path = path;
+    for (; t.packets < packets; t.packets++) {
+        struct train_packet *k = &t.packet[t.packets];
+        k->payload_bytes = bytes;
+        k->h.bth.opcode = opcode_make(SERVICE_RC, OP_SEND_MIDDLE);
+        k->h.bth.dest_qp = port_udp_slot(p) << 14 | 2;
+        k->h.bth.psn = psn_make(psn + t.packets);
+        k->first_span = t.spans;
+        k->spans = 1;
+        t.span[t.spans++] = (struct span){source, bytes};
+        t.packet_bytes = roce_packet_bytes(k->h.bth.opcode, bytes);
+        t.total_bytes += t.packet_bytes;
+    }
+    p->sink.train(&p->sink, &t);
+}
+
+static unsigned settle(struct port *p, struct got *g)
+{
+    g->r.packets = got_packets;
+    for (unsigned empty = 0; empty < 2 * PORT_EMPTY_CALLS;)
+        empty = p->ops->receive(p, 1000, &g->r, 512) != 0 ? 0 : empty + 1;
+    return g->n;
+}
+
+static uint64_t count_of(struct port *p, const char *want)
+{
+    const char *name;
+    uint64_t v;
+    for (unsigned i = 0; (name = p->ops->counter(p, i, &v)) != NULL; i++) {
+        if (strcmp(name, want) == 0)
+            return v;
+    }
+    fail_msg("no counter %s", want);
+    return 0;
+}
+
+static void send__refused_runs_go_packet_by_packet(void **state)
+{
+    (void)state;
+    static const int errors[] = {EINVAL, EIO, EMSGSIZE, EOPNOTSUPP};
+    for (size_t i = 0; i < 2 * sizeof(errors) / sizeof(errors[0]); i++) {
+        const struct nic_path *path = i % 2 != 0 ? &path6 : &path4;
+        struct port *p = make();
+        struct got g = {0};
+        kernel.run_error = errors[i / 2];
+        for (uint32_t psn = 0; psn < 200; psn += 40) {
+            queue(p, path, psn, 40, 256);
+            p->ops->flush(p, 1000);
+        }
+        assert_int_equal(settle(p, &g), 200);
+        assert_int_equal(g.bad + g.out_of_order, 0);
+        assert_int_equal(count_of(p, "udp_rx_foreign_id"), 0);
+        /* After three in a row it stops asking, and asks again a second later. */
+        assert_int_equal(count_of(p, "udp_tx_gso_fallback"), 3);
+        p->ops->flush(p, 1000 + 1000000000);
+        kernel.run_error = 0;
+        uint64_t messages = count_of(p, "udp_tx_messages");
+        queue(p, path, 200, 40, 256);
+        p->ops->flush(p, 1000 + 1000000000);
+        assert_int_equal(count_of(p, "udp_tx_messages"), messages + 1);
+        assert_int_equal(settle(p, &g), 240);
+        assert_int_equal(g.bad + g.out_of_order, 0);
+        p->ops->close(p);
+    }
+}
+
+static void send__full_socket_is_tried_again_in_order(void **state)
+{
+    (void)state;
+    struct port *p = make();
+    struct got g = {0};
+    kernel.error = EAGAIN;
+    kernel.after = 2;
+    for (uint32_t psn = 0; psn < 50; psn += 10)
+        queue(p, &path4, psn, 10, 100);
+    p->ops->flush(p, 5000);
+    assert_false(p->ops->writable(p));
+    assert_true(p->ops->deadline(p) > 5000 && p->ops->deadline(p) < 5000 + 10000000);
+    assert_int_equal(settle(p, &g), 20);
+    queue(p, &path4, 50, 10, 100);
+    p->ops->flush(p, 6000);
+    assert_int_equal(settle(p, &g), 20);
+    kernel.error = 0;
+    p->ops->flush(p, 200000);
+    assert_true(p->ops->writable(p));
+    assert_true(p->ops->deadline(p) == UINT64_MAX);
+    assert_int_equal(settle(p, &g), 60);
+    assert_int_equal(g.bad + g.out_of_order, 0);
+    p->ops->close(p);
+}
+
+static void send__what_never_fits_is_lost_and_counted(void **state)
+{
+    (void)state;
+    struct port *p = make();
+    struct got g = {0};
+    kernel.error = EAGAIN;
+    unsigned queued = 0;
+    for (; count_of(p, "udp_tx_drop_full") == 0 && queued < 100000; queued += 10)
+        queue(p, &path4, queued, 10, 4096);
+    assert_true(queued < 100000);
+    kernel.error = 0;
+    p->ops->flush(p, 200000);
+    assert_int_equal(settle(p, &g) + count_of(p, "udp_tx_drop_full"), queued);
+    assert_int_equal(g.bad + g.out_of_order, 0);
+    p->ops->close(p);
+}
+
+static void send__errors_are_counted_by_kind(void **state)
+{
+    (void)state;
+    static const struct {
+        int error;
+        const char *counter;
+    } rows[] = {
+        {ENOBUFS,       "udp_tx_drop_full" },
+        {ENOMEM,        "udp_tx_drop_full" },
+        {EMSGSIZE,      "udp_tx_drop_size" },
+        {ENETUNREACH,   "udp_tx_drop_error"},
+        {EPERM,         "udp_tx_drop_error"},
+        {EADDRNOTAVAIL, "udp_tx_drop_error"},
+        {EHOSTUNREACH,  "udp_tx_drop_error"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct port *p = make();
+        struct got g = {0};
+        kernel.error = rows[i].error;
+        kernel.after = 1;
+        queue(p, &path4, 0, 1, 100);
+        queue(p, &path4, 1, 1, 100);
+        p->ops->flush(p, 5000);
+        assert_int_equal(count_of(p, rows[i].counter), 1);
+        assert_true(p->ops->writable(p));
+        assert_int_equal(settle(p, &g), 1);
+        p->ops->close(p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(send__refused_runs_go_packet_by_packet),
+        cmocka_unit_test(send__full_socket_is_tried_again_in_order),
+        cmocka_unit_test(send__what_never_fits_is_lost_and_counted),
+        cmocka_unit_test(send__errors_are_counted_by_kind),
+    };
+    private_net_enter();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
