@@ -12,7 +12,15 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* Names the network namespace we are in. */
+static inline ino_t private_net_inode(void)
+{
+    struct stat st;
+    return stat("/proc/self/ns/net", &st) == 0 ? st.st_ino : 0;
+}
 
 static inline void private_net_enter(void)
 {
