@@ -81,6 +81,25 @@ static bool run_list(const char *path)
     return ok;
 }
 
+static bool run_tape(const char *path)
+{
+    static uint8_t bytes[1 << 20];
+    struct tape tape;
+    FILE *f = fopen(path, "rb");
+    if (f == NULL) {
+        printf("# cannot read %s\n", path);
+        return false;
+    }
+    size_t n = fread(bytes, 1, sizeof(bytes), f);
+    fclose(f);
+    tape_bytes(&tape, bytes, n);
+    bool ok = world_run(&world, &tape, 1);
+    world_print(&world);
+    if (!ok)
+        comment(world.why);
+    return ok;
+}
+
 /* Each of the first packets of a small world is delivered, lost, doubled or delayed: all ways. */
 static bool run_odometer(void)
 {
@@ -144,7 +163,7 @@ static int run_all(uint64_t from, uint64_t seeds, const char *list)
 int main(int argc, char **argv)
 {
     uint64_t from = 1, seeds = SEEDS_DEFAULT, one = 0;
-    const char *list = NULL;
+    const char *list = NULL, *tape = NULL;
     if (getenv("VERBENA_LONG") != NULL)
         seeds *= LONG_FACTOR;
     for (int i = 1; i < argc; i++) {
@@ -154,6 +173,8 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--seed") == 0 && value) {
             one = strtoull(argv[++i], NULL, 0);
             single = true;
+        } else if (strcmp(argv[i], "--tape") == 0 && value) {
+            tape = argv[++i];
         } else if (strcmp(argv[i], "--seeds") == 0 && value) {
             seeds = strtoull(argv[++i], NULL, 0);
         } else if (strcmp(argv[i], "--from") == 0 && value) {
@@ -161,10 +182,14 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--list") == 0 && value) {
             list = argv[++i];
         } else {
-            fprintf(stderr,
-                    "usage: test_world [--seed S] [--seeds N] [--from S] [--list FILE] [-v]\n");
+            fprintf(stderr, "usage: test_world [--seed S | --tape FILE | --seeds N --from S --list "
+                            "FILE] [-v]\n");
             return 64;
         }
+    }
+    if (tape != NULL) {
+        printf("1..1\n");
+        return report(1, run_tape(tape), "world__tape");
     }
     if (single) {
         printf("1..1\n");
