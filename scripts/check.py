@@ -17,6 +17,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -373,6 +374,10 @@ def main():
         return 0
     os.makedirs(LOGS, exist_ok=True)
     tap.adopt_orphans()
+    # Started in the background or by nohup we would hand ignored signals on to the tests.
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     if options.long:
         os.environ["VERBENA_LONG"] = "1"
     check = Check(options)
