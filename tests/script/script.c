@@ -158,13 +158,16 @@ static void setup_keys(void)
         [K_WRITE] = {ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE,      MEMORY_BYTES},
         [K_SMALL] = {ACCESS_LOCAL_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE |
                          ACCESS_REMOTE_ATOMIC, SMALL_BYTES },
+        [K_SKEW] = {ACCESS_LOCAL_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE |
+                        ACCESS_REMOTE_ATOMIC,  SMALL_BYTES },
         [K_OTHER] = {ACCESS_LOCAL_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE |
                          ACCESS_REMOTE_ATOMIC, MEMORY_BYTES},
     };
     assert_int_equal(mem_pd_create(s.nic, &s.pd), 0);
     assert_int_equal(mem_pd_create(s.nic, &s.other_pd), 0);
     for (unsigned k = 0; k < K_COUNT; k++) {
-        assert_int_equal(mem_reg(k == K_OTHER ? s.other_pd : s.pd, s.memory, region[k].length,
+        uint8_t *base = k == K_SKEW ? s.memory + 4 : s.memory;
+        assert_int_equal(mem_reg(k == K_OTHER ? s.other_pd : s.pd, base, region[k].length,
                                  (uintptr_t)s.memory, region[k].access, &s.mr[k]),
                          0);
         s.key[k] = s.mr[k]->key;
@@ -439,7 +442,7 @@ static void step_event(const struct step *st)
     struct nic_event e;
     bool any = nic_event_next(s.nic, &e);
     say("  EVENT  %d\n", any ? (int)e.type : -1);
-    check(any && (int)e.type == st->what, "event should be %d", st->what);
+    check((any ? (int)e.type : -1) == st->what, "event should be %d", st->what);
 }
 
 static void step_memory(const struct step *st)
@@ -588,8 +591,9 @@ static void repeat(const struct step *st)
             struct step next = st[i];
             next.psn += k;
             if (next.kind == OUT) {
-                next.msn += k;
+                next.msn += st->hold_msn ? 0 : k;
                 next.a += k;
+                next.at += k * next.len;
             }
             s.log_used = 0; /* the last round is enough to show */
             play(&next);

@@ -25,7 +25,7 @@ enum step_kind {
     SCQE,   /* next completion of the send CQ; what: enum wc_opcode */
     RCQE,   /* next completion of the receive CQ */
     TIME,   /* ns pass */
-    EVENT,  /* next async event; what: enum nic_event_type */
+    EVENT,  /* next async event; what: enum nic_event_type, -1: none */
     STATE,  /* of the QP; what: enum qp_state */
     COUNT,  /* a counter is n; what: enum nic_counter */
     MODIFY, /* what: enum qp_state; err: expected return */
@@ -36,7 +36,8 @@ enum step_kind {
     SET,    /* the 8 bytes at at become a */
     CELL,   /* the 8 bytes at at are a */
     ARM,    /* of the receive CQ; what: 1: solicited only */
-    REPEAT, /* the next what rows n times; each time PSNs, and MSN and a of OUT, are one more */
+    REPEAT, /* the next what rows n times; each time PSNs, and MSN (unless hold_msn) and a of OUT,
+               are one more, and its place in memory is len further on */
     NOTIFY, /* what: 1: the CQ has notified, 0: it has not */
 };
 
@@ -46,6 +47,7 @@ enum key {
     K_LOCAL, /* whole memory, local write, no remote right */
     K_WRITE, /* whole memory, remote write, not read or atomic */
     K_SMALL, /* its first SMALL_BYTES, all rights */
+    K_SKEW,  /* all rights; its address is that of memory, its first byte is memory's 4th */
     K_OTHER, /* whole memory, all rights, in another protection domain */
     K_COUNT,
     K_NONE, /* no region's */
@@ -96,6 +98,7 @@ struct step {
     uint8_t sges; /* POST, RECV: equal pieces; 0: one. OUT: not looked at */
     enum key key; /* IN: rkey; POST, RECV: lkey; REVOKE */
     bool ack_req, se;
+    bool hold_msn; /* REPEAT */
     enum wc_status status;
     unsigned flags; /* POST: enum wr_flags; CQE: enum wc_flags */
     unsigned odd;

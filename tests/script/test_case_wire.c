@@ -356,6 +356,159 @@ static void case_144(void **state)
     end(&p);
 }
 
+/* Every second packet that comes here is thrown away until lose is 0. */
+static struct fate lose_some(struct pair *p, int from, struct rx_packet *packet)
+{
+    uint32_t *lose = p->hook_data;
+    (void)from, (void)packet;
+    if (*lose == 0)
+        return (struct fate){0};
+    return (struct fate){.drop = --*lose % 2 == 0};
+}
+
+/* A loss halves the window, a timeout takes it to its least, progress lets it grow again. */
+static void requester__window_shrinks_and_grows(void **state)
+{
+    (void)state;
+    struct pair p;
+    uint32_t lose = 0;
+    begin(&p, (struct pair_config){.timeout = 8, .retry = 7, .mtu = 256});
+    struct requester *r = &p.side[A].qp->req;
+    p.hook = lose_some;
+    p.hook_data = &lose;
+    assert_int_equal(r->window, 1024);
+    pair_post(&p, A, (struct work){WR_RDMA_WRITE, .id = 1, .len = 2000});
+    pair_post(&p, A, (struct work){WR_RDMA_WRITE, .id = 2, .len = 2000});
+    lose = 1; /* the first packet */
+    pair_settle(&p);
+    pair_sent(&p, A, 1, WC_SUCCESS);
+    pair_sent(&p, A, 2, WC_SUCCESS);
+    assert_int_equal(r->window, 512);
+    pair_post(&p, A, (struct work){WR_RDMA_WRITE, .id = 3});
+    lose = 1;
+    pair_settle(&p);
+    pair_sent(&p, A, 3, WC_SUCCESS);
+    assert_int_equal(r->window, 64);
+    for (uint64_t id = 0; id < 60; id++) {
+        uint32_t before = r->window;
+        pair_post(&p, A, (struct work){WR_RDMA_WRITE, .id = id, .len = 60000});
+        pair_settle(&p);
+        pair_sent(&p, A, id, WC_SUCCESS);
+        assert_true(r->window >= before && r->window <= 1024);
+    }
+    assert_int_equal(r->window, 1024);
+    end(&p);
+}
+
+/* A piece of a READ that is larger than the window has become goes out all the same, alone. */
+static void requester__read_piece_over_the_window(void **state)
+{
+    (void)state;
+    struct pair p;
+    uint32_t lose = 1;
+    begin(&p,
+          (struct pair_config){.timeout = 8, .retry = 7, .mtu = 256, .memory_bytes = 512 << 10});
+    p.hook = lose_some;
+    p.hook_data = &lose;
+    for (uint32_t i = 0; i < p.side[B].memory_bytes; i++)
+        p.side[B].memory[i] = (uint8_t)(i * 7 + i / 256);
+    pair_post(&p, A, (struct work){WR_RDMA_READ, .id = 1, .len = 400000, .va = 5});
+    pair_settle(&p);
+    pair_sent(&p, A, 1, WC_SUCCESS);
+    assert_memory_equal(p.side[A].memory, p.side[B].memory + 5, 400000);
+    lose = 60; /* and now in the midst of it */
+    pair_post(&p, A, (struct work){WR_RDMA_READ, .id = 2, .len = 400000, .va = 6});
+    pair_settle(&p);
+    pair_sent(&p, A, 2, WC_SUCCESS);
+    assert_memory_equal(p.side[A].memory, p.side[B].memory + 6, 400000);
+    end(&p);
+}
+
+/* Two trains of a long READ's answer: FIRST has an AETH, so that one MIDDLE closes its train. */
+enum { OUT_BY_THEN = 2 + TRAIN_MAX_PACKETS };
+
+struct taken {
+    struct nic_sink sink;
+    uint32_t packets;
+    uint32_t psn[1024];
+    uint8_t opcode[1024];
+    uint8_t syndrome; /* of the last one */
+};
+
+static void take_psn(struct nic_sink *sink, const struct train *t)
+{
+    struct taken *k = (struct taken *)sink;
+    for (unsigned i = 0; i < t->packets; i++) {
+        assert_true(k->packets < 1024);
+        k->opcode[k->packets] = t->packet[i].h.bth.opcode;
+        k->psn[k->packets++] = t->packet[i].h.bth.psn.v;
+        k->syndrome = t->packet[i].h.aeth.syndrome;
+    }
+}
+
+static struct rx_packet read_request(struct pair *p, uint32_t psn, uint32_t offset, uint32_t length)
+{
+    struct rx_packet packet = pair_packet(p, B, OP_READ_REQUEST, psn);
+    packet.h.reth =
+        (struct reth){(uintptr_t)p->side[B].memory + offset, p->side[B].mr->key, length};
+    return packet;
+}
+
+/* The same READ again while it is being answered: begins anew, once. */
+static void replay__read_again_while_it_is_answered(void **state)
+{
+    (void)state;
+    struct pair p;
+    struct taken k = {.sink.train = take_psn};
+    enum { FIRST_PSN = 1000, PACKETS = 200, MTU = 256 };
+    begin(&p, (struct pair_config){.mtu = MTU});
+    struct nic *nic = p.side[B].nic;
+    pair_inject(&p, B, read_request(&p, FIRST_PSN, 0, PACKETS * MTU));
+    nic_output(nic, p.now, &k.sink, 2);
+    assert_int_equal(k.packets, OUT_BY_THEN);
+    /* not yet reached: will come anyhow */
+    pair_inject(&p, B, read_request(&p, FIRST_PSN + 150, 150 * MTU, 50 * MTU));
+    nic_output(nic, p.now, &k.sink, 1);
+    assert_int_equal(k.psn[OUT_BY_THEN], FIRST_PSN + OUT_BY_THEN);
+    assert_int_equal(k.opcode[OUT_BY_THEN], OP_READ_RESP_MIDDLE);
+    uint32_t out = k.packets;
+    pair_inject(&p, B, read_request(&p, FIRST_PSN + 10, 10 * MTU, 190 * MTU));
+    while (nic_output(nic, p.now, &k.sink, 8)) {
+    }
+    assert_int_equal(k.psn[out], FIRST_PSN + 10);
+    assert_int_equal(k.opcode[out], OP_READ_RESP_FIRST);
+    for (uint32_t i = out + 1; i < k.packets; i++)
+        assert_int_equal(k.psn[i], k.psn[i - 1] + 1);
+    assert_int_equal(k.psn[k.packets - 1], FIRST_PSN + PACKETS - 1);
+    assert_int_equal(k.opcode[k.packets - 1], OP_READ_RESP_LAST);
+    assert_int_equal(k.packets, out + 190);
+    end(&p);
+}
+
+/* The key goes while a READ is being answered: what is out is out, then a NAK for the next PSN. */
+static void responder__key_revoked_while_it_answers(void **state)
+{
+    (void)state;
+    struct pair p;
+    struct taken k = {.sink.train = take_psn};
+    begin(&p, (struct pair_config){.mtu = 256});
+    struct side *b = &p.side[B];
+    pair_inject(&p, B, read_request(&p, 1000, 0, 200 * 256));
+    nic_output(b->nic, p.now, &k.sink, 2);
+    mem_mr_revoke(b->mr);
+    mem_mr_free(b->mr);
+    b->mr = NULL;
+    while (nic_output(b->nic, p.now, &k.sink, 8)) {
+    }
+    assert_int_equal(k.packets, OUT_BY_THEN + 1);
+    assert_int_equal(k.opcode[OUT_BY_THEN], OP_ACKNOWLEDGE);
+    assert_int_equal(k.syndrome, 0x62);
+    assert_int_equal(k.psn[OUT_BY_THEN], 1000 + OUT_BY_THEN);
+    pair_state(&p, B, QP_STATE_ERR);
+    pair_event(&p, B, EVENT_QP_ACCESS_ERR);
+    end(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +525,10 @@ int main(void)
         cmocka_unit_test(case_141),
         cmocka_unit_test(case_141_rtr_answers),
         cmocka_unit_test(case_144),
+        cmocka_unit_test(requester__window_shrinks_and_grows),
+        cmocka_unit_test(requester__read_piece_over_the_window),
+        cmocka_unit_test(replay__read_again_while_it_is_answered),
+        cmocka_unit_test(responder__key_revoked_while_it_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

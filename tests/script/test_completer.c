@@ -75,6 +75,20 @@ static const struct dialogue dialogues[] = {
         ACK(.psn = 100, .syn = NAK(NAK_REMOTE_OPERATIONAL)), ACK(.psn = 100, .syn = RNR(1)),
         {SILENT}, {STATE, QP_STATE_RTS},
         ACK(.psn = 101, .msn = 2), SENT(2))},
+    {"ghost__begun_but_not_sent", true, WITH(.window_bytes = 1024), STEPS(
+        {POST, WR_SEND, .id = 1, .len = 1300},
+        {OUT, OP_SEND_FIRST, .psn = 100, .len = 256, .ack_req = true},
+        {OUT, OP_SEND_MIDDLE, .psn = 101, .len = 256, .at = 256, .ack_req = true},
+        {OUT, OP_SEND_MIDDLE, .psn = 102, .len = 256, .at = 512, .ack_req = true},
+        {OUT, OP_SEND_MIDDLE, .psn = 103, .len = 256, .at = 768, .ack_req = true}, ACK(.psn = 104),
+        ACK(.psn = 105, .msn = 1),
+        {SILENT}, {COUNT, COUNTER_req_ghost_acks, .n = 2}, {MODIFY, QP_STATE_RESET})},
+    {"stale__rnr_nak_in_the_midst_of_a_read", true, WITH(.timeout = 1), STEPS(
+        {POST, WR_RDMA_READ, .id = 1, .len = 300}, READ_OUT(100, .dma_len = 300),
+        RESP(FIRST, 100, .len = 256),
+        ACK(.psn = 100, .msn = 1, .syn = RNR(1)), {SILENT}, {TIME, .ns = 8192},
+        READ_OUT(101, .va = 256, .dma_len = 44),
+        RESP(LAST, 101, .len = 44, .at = 256), {SCQE, WC_RDMA_READ, .id = 1}, {MEM, .len = 300})},
     {"stale__read_response_twice", true, WITH(), STEPS(
         {POST, WR_RDMA_READ, .id = 1, .len = 300}, READ_OUT(100, .dma_len = 300),
         RESP(FIRST, 100, .len = 256),
@@ -143,6 +157,15 @@ static const struct dialogue dialogues[] = {
         RESP(LAST, 102, .len = 88, .at = 512),
         {SILENT}, {COUNT, COUNTER_implied_nak_seq_err, .n = 1}, RESP(FIRST, 100, .len = 256),
         RESP(MIDDLE, 101, .len = 256, .at = 256), RESP(LAST, 102, .len = 88, .at = 512),
+        {SCQE, WC_RDMA_READ, .id = 1},
+        {MEM, .len = 600})},
+    {"implied_nak__again_after_progress", true, WITH(), STEPS(
+        {POST, WR_RDMA_READ, .id = 1, .len = 600}, READ_OUT(100, .dma_len = 600),
+        RESP(MIDDLE, 101, .len = 256, .at = 256),
+        READ_OUT(100, .dma_len = 600), RESP(FIRST, 100, .len = 256),
+        RESP(LAST, 102, .len = 88, .at = 512),
+        READ_OUT(101, .va = 256, .dma_len = 344), {COUNT, COUNTER_implied_nak_seq_err, .n = 2},
+        RESP(FIRST, 101, .len = 256, .at = 256), RESP(LAST, 102, .len = 88, .at = 512),
         {SCQE, WC_RDMA_READ, .id = 1},
         {MEM, .len = 600})},
     {"implied_nak__the_rest_is_asked_for", true, WITH(), STEPS(

@@ -79,6 +79,25 @@ static const struct dialogue dialogues[] = {
         {SET, .at = 64, .a = 0}, ADD_ADDED(5, 1, 0), ADD_ADDED(6, 2, 1), ADD_ADDED(5, 2, 0),
         ADD_ADDED(6, 2, 1),
         {CELL, .at = 64, .a = 2})},
+    {"duplicate_read__key_gone_before_the_answer_is_out", true, WITH(), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4, .key = K_SMALL},
+        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 4},
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4, .key = K_SMALL}, {REVOKE, .key = K_SMALL},
+        {SILENT},
+        {STATE, QP_STATE_RTS}, {IN, OP_WRITE_ONLY, .psn = 6, .ack_req = true},
+        ACK(.psn = 6, .msn = 2))},
+    {"duplicate_atomic__answered_in_order_of_psn", true, WITH(), STEPS(
+        {SET, .at = 64, .a = 0}, ADD_ADDED(5, 1, 0), ADD_ADDED(6, 2, 1), ADD_ADDED(7, 3, 2),
+        ADD(7), ADD(5), ADD(6),
+        ADDED(5, 3, 0), ADDED(6, 3, 1), ADDED(7, 3, 2), {CELL, .at = 64, .a = 3})},
+    {"duplicate_read__as_many_as_there_is_room_for", true, WITH(), STEPS(
+        {REPEAT, 2, .n = 2 * MAX_RD_ATOMIC}, {IN, OP_READ_REQUEST, .psn = 5},
+        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1}, {REPEAT, 1, .n = 2 * MAX_RD_ATOMIC},
+        {IN, OP_READ_REQUEST, .psn = 5}, {IN, OP_READ_REQUEST, .psn = 5 + 2 * MAX_RD_ATOMIC},
+        {REPEAT, 1, .n = MAX_RD_ATOMIC, .hold_msn = true},
+        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 2 * MAX_RD_ATOMIC},
+        {OUT, OP_READ_RESP_ONLY, .psn = 5 + 2 * MAX_RD_ATOMIC, .msn = 1 + 2 * MAX_RD_ATOMIC},
+        {COUNT, COUNTER_resp_dropped_replays, .n = MAX_RD_ATOMIC})},
     {"duplicate_atomic__too_old_is_dropped", true, WITH(), STEPS(
         {SET, .at = 64, .a = 0}, {REPEAT, 2, .n = MAX_RD_ATOMIC}, ADD_ADDED(5, 1, 0),
         ADD_ADDED(5, MAX_RD_ATOMIC, 0),

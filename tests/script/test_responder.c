@@ -279,6 +279,7 @@ static const struct dialogue dialogues[] = {
         {RECV, .id = 1, .len = 512}, {IN, OP_SEND_FIRST, .psn = 5, .len = 256},
         {IN, OP_WRITE_MIDDLE, .psn = 6, .len = 256}, INVALID(6, 0), FLUSHED(1), {MEM, .len = 256})},
     {"op_valid__not_offered", true, WITH(), STEPS({IN, OP_FLUSH, .psn = 5}, INVALID(5, 0))},
+    {"op_valid__no_such_opcode", true, WITH(), STEPS({IN, 0x15, .psn = 5}, INVALID(5, 0))},
     {"op_valid__atomic_write_not_offered", true, WITH(), STEPS(
         {IN, OP_ATOMIC_WRITE, .psn = 5, .len = 8, .dma_len = 8}, INVALID(5, 0))},
     {"op_valid__qp_grants_no_write", true, WITH(.access = ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC), STEPS(
@@ -347,6 +348,8 @@ static const struct dialogue dialogues[] = {
     {"atomic__unaligned", true, WITH(), STEPS({IN, OP_FETCH_ADD, .psn = 5, .va = 68, .a = 1},
         INVALID(5, 0))},
 
+    {"atomic__aligned_address_of_unaligned_memory", true, WITH(), STEPS(
+        {IN, OP_FETCH_ADD, .psn = 5, .va = 64, .a = 1, .key = K_SKEW}, INVALID(5, 0))},
     /* Resources. */
     {"read__more_than_agreed", true, WITH(.max_dest_rd = 1), STEPS(
         {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4},
@@ -381,6 +384,18 @@ static const struct dialogue dialogues[] = {
         {RECV, .id = 1}, {IN, OP_WRITE_ONLY_IMM, .psn = 5, .len = 4, .dma_len = 4, .key = K_NONE},
         NO_ACCESS(5, 0),
         FLUSHED(1))},
+    {"access__nothing_after_the_bad_one_is_executed", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .key = K_NONE},
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4},
+        {IN, OP_WRITE_ONLY, .psn = 6, .len = 4, .dma_len = 4},
+        {IN, OP_WRITE_ONLY, .psn = 4}, NO_ACCESS(5, 0))},
+    {"access__all_of_an_earlier_read_before_the_nak", true, WITH(), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 256 * 100},
+        {IN, OP_WRITE_ONLY, .psn = 105, .len = 4, .dma_len = 4, .key = K_NONE},
+        {OUT, OP_READ_RESP_FIRST, .psn = 5, .msn = 1, .len = 256}, {REPEAT, 1, .n = 98},
+        {OUT, OP_READ_RESP_MIDDLE, .psn = 6, .len = 256, .at = 256},
+        {OUT, OP_READ_RESP_LAST, .psn = 104, .msn = 1, .len = 256, .at = 256 * 99},
+        NO_ACCESS(105, 1))},
     {"access__read_no_such_key", true, WITH(), STEPS(
         {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4, .key = K_NONE}, NO_ACCESS(5, 0))},
     {"access__read_no_right", true, WITH(), STEPS(

@@ -55,6 +55,20 @@ static const struct dialogue dialogues[] = {
         ACK(.psn = 100, .syn = NAK(0)), {SILENT},
         ACK(.psn = 100, .syn = RNR(12)), {TIME, .ns = 640 * US}, OUT0(100), OUT0(101),
         ACK(.psn = 101, .msn = 2), SENT(1), SENT(2))},
+    {"rnr__a_second_nak_of_the_same_refusal", true, WITH(.rnr_retry = 1), STEPS(
+        POST0(1), OUT0(100), ACK(.psn = 100, .syn = RNR(12)), {TIME, .ns = 300 * US},
+        ACK(.psn = 100, .syn = RNR(12)),
+        {TIME, .ns = 340 * US - 1}, {SILENT}, {STATE, QP_STATE_RTS}, {TIME, .ns = 1}, OUT0(100),
+        ACK(.psn = 100, .msn = 1),
+        SENT(1))},
+    {"rnr__no_implied_nak_meanwhile", true, WITH(.retry = 0), STEPS(
+        POST0(1), {POST, WR_RDMA_READ, .id = 2}, POST0(3), OUT0(100),
+        {OUT, OP_READ_REQUEST, .psn = 101, .ack_req = true},
+        OUT0(102), ACK(.psn = 100, .syn = RNR(1)), ACK(.psn = 102, .msn = 3), SENT(1),
+        {STATE, QP_STATE_RTS},
+        {TIME, .ns = 10 * US}, {OUT, OP_READ_REQUEST, .psn = 101, .ack_req = true}, OUT0(102),
+        {IN, OP_READ_RESP_ONLY, .psn = 101, .msn = 3}, {SCQE, WC_RDMA_READ, .id = 2},
+        ACK(.psn = 102, .msn = 3), SENT(3))},
     {"rnr__no_ack_timeout_meanwhile", true, WITH(.timeout = 1, .retry = 0), STEPS(
         POST0(1), POST0(2), OUT0(100), OUT0(101), ACK(.psn = 100, .syn = RNR(0)),
         {TIME, .ns = 100 * MS}, {SILENT},
