@@ -23,6 +23,8 @@ static void check_requester(struct world *w, struct direction *d, const struct q
     const struct requester *r = &qp->req;
     int32_t next = psn_diff(r->next, r->una), end = psn_diff(r->sent_end, r->next);
     int32_t number = psn_diff(r->number, r->sent_end);
+    if (r->window_max == 0)
+        return; /* not in RTS yet */
     if (!in_error(qp) && (next < 0 || end < 0 || number < 0))
         world_fail(w,
                    "PSN windows of pair %d node %d: una %06x next %06x sent_end %06x number %06x",
@@ -50,7 +52,7 @@ void check_step(struct world *w)
         const struct qp *qp = world_requester(w, d), *peer = world_responder(w, d);
         check_requester(w, d, qp);
         uint32_t executed = world_offset(d, peer->resp.epsn);
-        uint32_t answered = world_offset(d, qp->req.una);
+        uint32_t answered = world_answered(w, d);
         if (answered > executed)
             world_fail(w, "pair %d node %d: PSN %u taken as acknowledged, the peer has %u", d->pair,
                        d->from, answered, executed);
@@ -87,6 +89,8 @@ static enum wc_opcode expected_opcode(enum wr_opcode opcode)
         return WC_COMP_SWAP;
     case WR_ATOMIC_FETCH_AND_ADD:
         return WC_FETCH_ADD;
+    case WR_LOCAL_INV:
+        return WC_LOCAL_INV;
     default:
         return WC_SEND;
     }
@@ -247,7 +251,7 @@ static void check_direction_end(struct world *w, const struct direction *d)
     }
     if (in_error(qp) != in_error(peer))
         world_fail(w, "pair %d: one side in ERR", d->pair);
-    if (!in_error(qp) && (world_offset(d, qp->req.una) != d->packets || d->failed))
+    if (!in_error(qp) && (world_answered(w, d) != d->packets || d->failed))
         world_fail(w, "pair %d node %d: not all PSNs acknowledged", d->pair, d->from);
     /* On a perfect network a bad WR has exactly the planned end. */
     bool certain = w->opt.perfect && w->opt.limited && !w->kill_planned[d->pair];
@@ -275,6 +279,11 @@ static void check_invalidated(struct world *w, const struct direction *d)
     uint32_t executed = world_offset(d, world_responder(w, d)->resp.epsn);
     for (uint32_t i = 0; i < d->ops; i++) {
         const struct op *op = &d->op[i];
+        if (op->opcode == WR_LOCAL_INV) {
+            if (!d->failed && d->local_inv[op->inv].mr->remote_valid)
+                world_fail(w, "op %u: its rkey is valid still", i);
+            continue;
+        }
         if (op->inv >= 0 && d->inv[op->inv].mr->remote_valid != (op_end(op) > executed))
             world_fail(w, "op %u: its rkey is%s valid", i,
                        d->inv[op->inv].mr->remote_valid ? "" : " not");

@@ -94,6 +94,8 @@ static void run_op(struct world *w, struct direction *d, struct op *op, uint32_t
         copy_slices(w, d, op->slice, op->slices, ideal_at(w, d, op->remote_region, op->remote_at),
                     n, true);
         break;
+    case WR_LOCAL_INV:
+        break;
     default:
         if (begun)
             run_atomic(w, d, op, answered > op->first);
@@ -108,7 +110,7 @@ void ideal_run(struct world *w)
     for (int i = 0; i < w->dirs; i++) {
         struct direction *d = &w->dir[i];
         uint32_t executed = world_offset(d, world_responder(w, d)->resp.epsn);
-        uint32_t answered = world_offset(d, world_requester(w, d)->req.una);
+        uint32_t answered = world_answered(w, d);
         uint32_t messages = 0;
         for (uint32_t k = 0; k < d->ops; k++)
             run_op(w, d, &d->op[k], &messages, executed, answered);

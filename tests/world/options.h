@@ -21,9 +21,10 @@ struct options {
     uint32_t send_depth, recv_depth, sges, inline_bytes;
     uint32_t unsignalled_ppm, fence_ppm, solicited_ppm, inline_ppm;
     bool srq, sig_all, events, v6, raw, perfect, small;
-    bool limited;       /* faults never use up the retries of a QP */
-    bool rnr_exhausted; /* RNR retries may be used up */
-    int cq_mode;        /* 0: one a node, 1: send and receive, 2: two a QP */
+    bool limited;         /* faults never use up the retries of a QP */
+    bool late_rts[NODES]; /* only answers at first */
+    bool rnr_exhausted;   /* RNR retries may be used up */
+    int cq_mode;          /* 0: one a node, 1: send and receive, 2: two a QP */
     uint8_t rd_atomic[NODES], dest_rd_atomic[NODES];
     uint8_t timeout, retry_cnt, rnr_retry, rnr_timer;
     uint32_t window_bytes;

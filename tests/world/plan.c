@@ -51,6 +51,7 @@ static const enum wr_opcode all_ops[] = {
     WR_RDMA_WRITE_WITH_IMM,
     WR_ATOMIC_FETCH_AND_ADD,
     WR_ATOMIC_CMP_AND_SWP,
+    WR_LOCAL_INV,
 };
 
 enum { OPCODES = sizeof(all_ops) / sizeof(all_ops[0]) };
@@ -314,6 +315,8 @@ static void draw_op(struct world *w, struct direction *d, uint32_t index, bool *
     *op = (struct op){.opcode = draw_opcode(w, index), .inv = -1};
     if (op->opcode == WR_SEND_WITH_INV && d->invs == MAX_INV)
         op->opcode = WR_SEND;
+    if (op->opcode == WR_LOCAL_INV && d->local_invs == MAX_INV)
+        op->opcode = WR_RDMA_WRITE;
     if (tape_chance(w->tape, o->fence_ppm))
         op->flags |= WR_FENCE;
     if (tape_chance(w->tape, o->solicited_ppm))
@@ -321,7 +324,7 @@ static void draw_op(struct world *w, struct direction *d, uint32_t index, bool *
     op->imm = (uint32_t)tape_u64(w->tape);
     if (is_atomic(op->opcode)) {
         draw_atomic(w, d, op, sink);
-    } else {
+    } else if (op->opcode != WR_LOCAL_INV) {
         op->length = draw_length(w);
         if (*sink + op->length > MAX_SINK_BYTES)
             op->length = 1;
@@ -333,13 +336,17 @@ static void draw_op(struct world *w, struct direction *d, uint32_t index, bool *
         *read_target = op->opcode == WR_RDMA_READ && op->remote_region == REGION_TARGET;
     if (op->opcode == WR_SEND_WITH_INV)
         op->inv = d->invs++;
-    if (!is_fetch(op)) {
+    if (op->opcode == WR_LOCAL_INV)
+        op->inv = d->local_invs++;
+    if (!is_fetch(op) && op->opcode != WR_LOCAL_INV) {
         op->slices = draw_slices(w, op->slice, REGION_SRC, op->length, o->sges,
                                  d->region[REGION_SRC].bytes, NULL);
         if (op->length <= o->inline_bytes && tape_chance(w->tape, o->inline_ppm))
             op->flags |= WR_INLINE;
     }
     op->packets = op->length == 0 || is_atomic(op->opcode) ? 1 : (op->length - 1) / o->mtu + 1;
+    if (op->opcode == WR_LOCAL_INV)
+        op->packets = 0;
     op->first = d->packets;
     d->packets += op->packets;
 }
@@ -555,12 +562,24 @@ static void layout(struct world *w)
             d->inv[k].bytes = 8;
             place(w, d->to, &d->inv[k], 8, ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE);
         }
+        for (int k = 0; k < d->local_invs; k++) {
+            d->local_inv[k].bytes = 8;
+            place(w, d->from, &d->local_inv[k], 8, ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE);
+        }
     }
 }
 
-/* What the program does to its QPs on the way: to ERR, or SQD and back. */
+/* What the program does to its QPs on the way: to ERR, or SQD and back; late to RTS. */
 static void draw_controls(struct world *w)
 {
+    for (int node = 0; node < NODES; node++) {
+        w->opt.late_rts[node] = one_in(w, 8);
+        for (int pair = 0; w->opt.late_rts[node] && pair < w->opt.pairs; pair++)
+            world_control(w, tape_below(w->tape, 1000000), CONTROL_START, node, pair);
+    }
+    if (one_in(w, 4))
+        for (int i = 0; i < 4; i++)
+            world_control(w, tape_below(w->tape, 1000000), CONTROL_RESIZE, i % 2, 0);
     for (int pair = 0; pair < w->opt.pairs; pair++) {
         uint32_t what = tape_below(w->tape, 16);
         int node = (int)tape_below(w->tape, 2);

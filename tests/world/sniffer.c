@@ -34,7 +34,7 @@ static uint32_t executed(struct world *w, const struct direction *d)
 
 static uint32_t answered(struct world *w, const struct direction *d)
 {
-    return world_offset(d, world_requester(w, d)->req.una);
+    return world_answered(w, d);
 }
 
 static const struct op *op_at(const struct direction *d, uint32_t at)
@@ -74,6 +74,8 @@ static uint32_t messages_until(struct world *w, const struct direction *d, uint3
     uint32_t n = 0, piece = world_requester(w, d)->req.read_packets;
     for (uint32_t i = 0; i < d->ops && d->op[i].first < end; i++) {
         const struct op *op = &d->op[i];
+        if (op->packets == 0)
+            continue;
         bool all = op->first + op->packets <= end;
         if (op->opcode == WR_RDMA_READ)
             n += all ? (op->packets - 1) / piece + 1 : (end - op->first) / piece;
@@ -104,6 +106,9 @@ static void check_sqd(struct world *w, struct direction *d, uint32_t at)
     struct sniffed *s = &d->wire;
     if (world_requester(w, d)->state != QP_STATE_SQD)
         s->sqd_begun = 0;
+    else if (s->drained)
+        world_fail(w, "pair %d node %d: sent after the queue was said to be drained", d->pair,
+                   d->from);
     else if (at == s->sent && op_at(d, at)->first == at && ++s->sqd_begun > 1)
         world_fail(w, "pair %d node %d: messages are begun in SQD", d->pair, d->from);
 }
@@ -228,6 +233,17 @@ void sniff_received(struct world *w, int to, const struct rx_packet *rx, unsigne
     }
 }
 
+void sniff_drained(struct world *w, int node, int pair)
+{
+    struct direction *d = &w->dir[pair * 2 + node];
+    const struct requester *r = &world_requester(w, d)->req;
+    if (world_requester(w, d)->state != QP_STATE_SQD)
+        return;
+    if (d->wire.drained || !psn_eq(r->una, r->sent_end))
+        world_fail(w, "pair %d node %d: SQ_DRAINED twice or with packets out", pair, node);
+    d->wire.drained = true;
+}
+
 /* The requester has nothing to send: is there really nothing that it may? */
 static void check_stalled(struct world *w, const struct direction *d)
 {
@@ -240,6 +256,8 @@ static void check_stalled(struct world *w, const struct direction *d)
     if (s->lost == answered(w, d) + 1 && s->resent != s->lost)
         world_fail(w, "pair %d node %d: the answer to PSN %u was lost, nothing is done", d->pair,
                    d->from, s->lost - 1);
+    if (qp->state == QP_STATE_SQD && psn_eq(r->una, r->number) && !s->drained)
+        world_fail(w, "pair %d node %d: nothing is out in SQD, yet no event", d->pair, d->from);
     uint32_t flying = (uint32_t)psn_diff(r->next, r->una);
     if (s->sent == d->packets || world_offset(d, r->next) != s->sent || flying >= r->window ||
         qp->state != QP_STATE_RTS)
@@ -248,6 +266,9 @@ static void check_stalled(struct world *w, const struct direction *d)
     if ((uint32_t)(op - d->op) >= d->posted || (op->flags & WR_FENCE) || op->bad != BAD_NONE ||
         is_fetch(op) || op->first != s->sent)
         return;
+    for (const struct op *o = op; o > d->op && (o - 1)->packets == 0; o--)
+        if ((o - 1)->flags & WR_FENCE)
+            return;
     if (!op_takes_receive(op->opcode) || !s->limit_known ||
         !psn_before(s->limit, psn_make(message_number(w, d, op))))
         world_fail(w, "pair %d node %d: op %u could be sent", d->pair, d->from,

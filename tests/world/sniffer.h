@@ -31,6 +31,7 @@ struct sniffed {
     bool waiting;            /* an RNR NAK came and nothing was sent since */
     uint32_t rnr_naks;       /* since the last progress */
     uint32_t sqd_begun;      /* messages begun in SQD */
+    bool drained;            /* so said an event; until it leaves SQD */
     bool limit_known;        /* credits */
     struct psn limit;
 };
@@ -38,6 +39,8 @@ struct sniffed {
 void sniff_sent(struct world *w, int from, const struct roce_headers *h);
 /* After the engine has taken this batch. */
 void sniff_received(struct world *w, int to, const struct rx_packet *rx, unsigned n);
+/* EVENT_SQ_DRAINED came for this QP. */
+void sniff_drained(struct world *w, int node, int pair);
 /* The node has nothing more to send. */
 void sniff_idle(struct world *w, int node);
 

@@ -77,6 +77,12 @@ uint32_t world_offset(const struct direction *d, struct psn psn)
     return (uint32_t)psn_diff(psn, psn_make(d->psn));
 }
 
+uint32_t world_answered(struct world *w, const struct direction *d)
+{
+    const struct requester *r = &world_requester(w, d)->req;
+    return r->window_max == 0 ? 0 : world_offset(d, r->una);
+}
+
 struct qp *world_requester(struct world *w, const struct direction *d)
 {
     return w->node[d->from].qp[d->pair];
@@ -182,6 +188,7 @@ static void build_qps(struct world *w, struct node *n)
                            .cq,
             .srq = n->srq,
             .sq_sig_all = o->sig_all,
+            .owner = &n->qp[i],
             .cap = {o->send_depth, o->recv_depth, o->sges, MAX_SLICES, o->inline_bytes},
         };
         int err = qp_create(n->nic, &init, &n->qp[i]);
@@ -222,6 +229,23 @@ static void build_node(struct world *w, int index)
     build_qps(w, n);
 }
 
+static void start_qp(struct world *w, int node, int pair)
+{
+    const struct options *o = &w->opt;
+    struct nic_qp_attr a = {
+        .state = QP_STATE_RTS,
+        .timeout = o->timeout,
+        .retry_cnt = o->retry_cnt,
+        .rnr_retry = o->rnr_retry,
+        .max_rd_atomic = o->rd_atomic[node],
+        .sq_psn = w->dir[pair * 2 + node].psn,
+    };
+    int err = qp_modify(w->node[node].qp[pair], &a,
+                        QP_ATTR_STATE | QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT |
+                            QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC);
+    assert(err == 0);
+}
+
 static void connect_qp(struct world *w, int node, int pair)
 {
     const struct options *o = &w->opt;
@@ -234,14 +258,9 @@ static void connect_qp(struct world *w, int node, int pair)
                  .udp_sport = (uint16_t)(0xc000 + pair),
                  .hop_limit = 64},
         .path_mtu_bytes = (uint16_t)o->mtu,
-        .timeout = o->timeout,
-        .retry_cnt = o->retry_cnt,
-        .rnr_retry = o->rnr_retry,
         .min_rnr_timer = o->rnr_timer,
-        .max_rd_atomic = o->rd_atomic[node],
         .max_dest_rd_atomic = o->dest_rd_atomic[node],
         .rq_psn = w->dir[pair * 2 + 1 - node].psn,
-        .sq_psn = w->dir[pair * 2 + node].psn,
         .dest_qpn = w->node[1 - node].qp[pair]->qpn,
     };
     struct qp *qp = w->node[node].qp[pair];
@@ -253,11 +272,8 @@ static void connect_qp(struct world *w, int node, int pair)
                     QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
                         QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER);
     assert(err == 0);
-    a.state = QP_STATE_RTS;
-    err = qp_modify(qp, &a,
-                    QP_ATTR_STATE | QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT |
-                        QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC);
-    assert(err == 0);
+    if (!o->late_rts[node])
+        start_qp(w, node, pair);
 }
 
 static void build(struct world *w)
@@ -275,6 +291,8 @@ static void build(struct world *w)
             reg(w, k <= REGION_SINK ? d->from : d->to, &d->region[k]);
         for (int k = 0; k < d->invs; k++)
             reg(w, d->to, &d->inv[k]);
+        for (int k = 0; k < d->local_invs; k++)
+            reg(w, d->from, &d->local_inv[k]);
         d->una_seen = psn_make(d->psn);
     }
     for (int i = 0; i < NODES; i++) {
@@ -293,6 +311,8 @@ static void take_down(struct world *w)
             unreg(&d->region[k]);
         for (int k = 0; k < d->invs; k++)
             unreg(&d->inv[k]);
+        for (int k = 0; k < d->local_invs; k++)
+            unreg(&d->local_inv[k]);
     }
     for (int i = 0; i < NODES; i++) {
         struct node *n = &w->node[i];
@@ -359,7 +379,9 @@ static bool post_send(struct world *w, struct direction *d)
         .flags = op->flags,
         .sg_list = sge,
         .num_sge = op->slices,
-        .imm_or_inv = op->inv >= 0 ? d->inv[op->inv].mr->key : op->imm,
+        .imm_or_inv = op->inv < 0                  ? op->imm
+                      : op->opcode == WR_LOCAL_INV ? d->local_inv[op->inv].mr->key
+                                                   : d->inv[op->inv].mr->key,
         .compare_add = op->compare_add,
         .swap = op->swap,
     };
@@ -498,21 +520,47 @@ static uint64_t program_next_ns(const struct world *w, int node)
     return t;
 }
 
+/* Queues change their size under way: never below what they hold. */
+static void resize(struct world *w, struct node *n)
+{
+    for (int i = 0; i < n->cqs; i++)
+        if (cq_resize(n->cq[i].cq, (int)(n->cq[i].cq->capacity + tape_below(w->tape, 64))) != 0)
+            world_fail(w, "a larger CQ was refused");
+    uint32_t max_wr = n->srq == NULL ? 0 : n->srq->rq.capacity + tape_below(w->tape, 8);
+    if (n->srq != NULL && wq_srq_resize(n->srq, &max_wr) != 0)
+        world_fail(w, "a larger SRQ was refused");
+}
+
 static void control_run(struct world *w, struct control *c)
 {
-    struct qp *qp = w->node[c->node].qp[c->pair];
     static const enum qp_state to[] = {QP_STATE_ERR, QP_STATE_SQD, QP_STATE_RTS};
-    struct nic_qp_attr a = {.state = to[c->kind]};
+    static const char *note[] = {"to ERR", "to SQD", "to RTS", "start", "resize"};
+    struct node *n = &w->node[c->node];
+    struct qp *qp = n->qp[c->pair];
+    struct direction *d = &w->dir[c->pair * 2 + c->node];
+    struct nic_qp_attr a = {.en_sqd_async_notify = true};
     c->done = true;
     if ((c->kind == CONTROL_SQD && qp->state != QP_STATE_RTS) ||
         (c->kind == CONTROL_RTS && qp->state != QP_STATE_SQD))
         return;
-    world_trace(w, TRACE_CONTROL, c->node)->note = c->kind == CONTROL_ERR   ? "to ERR"
-                                                   : c->kind == CONTROL_SQD ? "to SQD"
-                                                                            : "to RTS";
+    world_trace(w, TRACE_CONTROL, c->node)->note = note[c->kind];
+    d->blocked = false;
+    if (c->kind == CONTROL_START) {
+        if (qp->state == QP_STATE_RTR)
+            start_qp(w, c->node, c->pair);
+        return;
+    }
+    if (c->kind == CONTROL_RESIZE) {
+        resize(w, n);
+        return;
+    }
     if (c->kind == CONTROL_ERR)
         w->killed[c->pair] = true;
-    if (qp_modify(qp, &a, QP_ATTR_STATE) != 0)
+    if (c->kind == CONTROL_RTS)
+        d->wire.drained = false;
+    a.state = to[c->kind];
+    if (qp_modify(qp, &a,
+                  QP_ATTR_STATE | (a.state == QP_STATE_SQD ? QP_ATTR_EN_SQD_ASYNC_NOTIFY : 0)) != 0)
         world_fail(w, "modify to state %d was refused", a.state);
 }
 
@@ -548,6 +596,8 @@ static void node_events(struct world *w, struct node *n)
     while (nic_event_next(n->nic, &event)) {
         if (event.type == EVENT_QP_LAST_WQE_REACHED && ++n->last_wqes > w->opt.pairs)
             world_fail(w, "a second LAST_WQE event of a QP");
+        if (event.type == EVENT_SQ_DRAINED)
+            sniff_drained(w, (int)(n - w->node), (int)((struct qp **)event.owner - n->qp));
         if (event.type == EVENT_CQ_ERR || event.type == EVENT_QP_FATAL)
             world_fail(w, "async event %d", event.type);
     }
@@ -564,9 +614,9 @@ static void node_run(struct world *w, int index)
     }
     program_run(w, index);
     n->output_left = nic_output(n->nic, w->now_ns, &w->link[1 - index].sink, w->opt.max_trains);
+    node_events(w, n);
     if (!n->output_left && !nic_has_output(n->nic))
         sniff_idle(w, index);
-    node_events(w, n);
     check_step(w);
     follow_errors(w);
 }

@@ -113,8 +113,10 @@ struct direction {
     int pair;
     uint32_t psn; /* of its first packet */
     struct region region[REGION_COUNT];
-    struct region inv[MAX_INV];
+    struct region inv[MAX_INV]; /* responder: for SENDs with Invalidate */
     int invs;
+    struct region local_inv[MAX_INV]; /* requester: for LOCAL_INV */
+    int local_invs;
     struct op op[MAX_OPS];
     uint32_t ops, posted;
     uint32_t packets; /* PSNs of all ops */
@@ -168,6 +170,8 @@ enum control_kind {
     CONTROL_ERR,
     CONTROL_SQD,
     CONTROL_RTS,
+    CONTROL_START, /* RTR to RTS, when that was put off */
+    CONTROL_RESIZE,
 };
 
 /* Something the program does to a QP at a certain time. */
@@ -244,6 +248,8 @@ struct world {
 
 /* Runs one world to its end; false: w->why says what was wrong. seed fills memory and keys. */
 bool world_run(struct world *w, struct tape *tape, uint64_t seed);
+/* PSNs that the requester has answers to; 0 before it is in RTS. */
+uint32_t world_answered(struct world *w, const struct direction *d);
 /* PSN as its distance from the direction's first. */
 uint32_t world_offset(const struct direction *d, struct psn psn);
 /* Prints the last events. */
