@@ -135,6 +135,7 @@ static bool reads_pending(struct qp *qp)
  * sent. */
 static void fail_in_order(struct qp *qp, enum wc_status status)
 {
+    completer_retire(qp); /* local operations before it may be all that it waits for */
     if (qp->req.next_wqe == qp->sq.head)
         completer_fail(qp, status);
 }
