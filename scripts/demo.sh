@@ -97,7 +97,7 @@ pair() { # WHAT SIZE PARSER PROGRAM ARGUMENT...: as server and, with an address,
     fi
 }
 
-# The parsers read a client's output and print `bandwidth|latency`, nothing where there are no figures.
+# Parsers read a client's output and print `bandwidth|latency`, nothing where there are no figures.
 pingpong() { sed -n 's/.* = \([0-9.]*\) usec\/iter.*/-|\1 us to and fro/p'; }
 # perftest's last line of figures: size, iterations, peak, average Gb/s, million messages a second
 # (shown in thousands).
