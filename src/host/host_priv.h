@@ -55,7 +55,7 @@ struct host {
     _Atomic bool stop;
     _Atomic uint64_t sleep_until_ns; /* 0: awake; written by the helper, cleared by who wakes it */
     _Atomic bool napping;
-    _Atomic uint64_t polled_ns; /* last progress call of another thread */
+    _Atomic uint64_t polled_ns; /* when a program last polled; lowest bit: in vain */
 };
 
 struct verbena_context {
@@ -95,8 +95,11 @@ int config_read(struct host_config *c);
 /* progress.c */
 int progress_start(struct host *h);
 void progress_stop(struct host *h);
-/* Receives, sends, serves timers, calls back. Returns packets received. */
-unsigned progress_run(struct host *h);
+/* Takes what has arrived; returns the time. */
+uint64_t progress_receive(struct host *h);
+/* The rest after progress_receive: sends, serves timers, calls back. Not urgent: the program got a
+ * completion; what is to be sent may wait for its next call, or a helper's nap. */
+void progress_answer(struct host *h, uint64_t now_ns, bool urgent);
 /* Sends what is queued, serves timers, calls back; receives nothing. */
 void progress_send(struct host *h);
 /* Calls back for completions and async events. */

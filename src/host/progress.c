@@ -5,8 +5,9 @@
  *
  * A program that polls would find the helper in its way: each packet wakes it, it finds nothing,
  * and takes the CPU meanwhile. So after some wakes beside a polling thread the helper turns to
- * napping, blind to the socket, for as long as others poll. A program that has stopped polling (it
- * may spin on memory) shows by the age of its last poll, and the helper is back on the socket.
+ * napping, blind to the socket, for as long as others poll: who found nothing a moment ago will
+ * look again. Who got a completion may be done (and spin on memory now): then the helper is back on
+ * the socket.
  */
 #define _GNU_SOURCE
 #include "host/host_priv.h"
@@ -25,16 +26,17 @@ enum {
     RECEIVE_PACKETS = 512, /* about that many at a time, then answers go out */
     TRAINS_PER_FLUSH = 4,
     SEND_ROUNDS_MAX = 128, /* flushes of one call; the helper goes on */
+    STREAM_PACKETS = 16,   /* so many at a wake are a stream: more will come */
     CROWDED_MAX = 12, /* 2 for a wake that found nothing, 1 for one that shared with a poller */
     HELPER_STACK_BYTES = 512 << 10,
     HELPER_SLICE_NS = 100000, /* the least that the kernel takes */
 };
 static const uint64_t NAP_FIRST_NS = 200000;
 static const uint64_t NAP_MAX_NS = 1000000;
-static const uint64_t LINGER_NS = 20000; /* after packets the helper looks that long for more */
-/* A polling thread comes by every microsecond or two; waking up takes the helper longer. */
-static const uint64_t POLLED_AT_WAKE_NS = 3000;
-static const uint64_t POLLED_AT_NAP_END_NS = 20000;
+static const uint64_t OVERDUE_NS = 20000;
+static const uint64_t LINGER_NS = 20000; /* within a stream the helper looks that long for more */
+static const uint64_t POLLER_NS =
+    50000; /* a poll in vain that long ago: the poller is still there */
 
 void progress_lock(struct host_lock *l)
 {
@@ -158,16 +160,11 @@ void progress_dispatch(struct host *h)
     }
 }
 
-static void send_and_tell(struct host *h, uint64_t now_ns)
-{
-    send_queued(h, now_ns);
-    progress_dispatch(h);
-    check_sleeper(h);
-}
-
 void progress_send(struct host *h)
 {
-    send_and_tell(h, host_now_ns());
+    send_queued(h, host_now_ns());
+    progress_dispatch(h);
+    check_sleeper(h);
 }
 
 static void receiver_packets(struct port_receiver *r, const struct rx_packet *p, unsigned n)
@@ -176,9 +173,12 @@ static void receiver_packets(struct port_receiver *r, const struct rx_packet *p,
     nic_input(h->nic, h->rx_now_ns, p, n);
 }
 
-static unsigned receive_some(struct host *h, uint64_t now_ns)
+/* wait: for another that receives; else leave it to that one. */
+static unsigned receive_some(struct host *h, uint64_t now_ns, bool wait)
 {
-    if (!try_lock(&h->rx))
+    if (wait)
+        progress_lock(&h->rx);
+    else if (!try_lock(&h->rx))
         return 0;
     h->rx_now_ns = now_ns;
     unsigned seen = h->port->ops->receive(h->port, now_ns, &h->receiver, RECEIVE_PACKETS);
@@ -186,13 +186,25 @@ static unsigned receive_some(struct host *h, uint64_t now_ns)
     return seen;
 }
 
-unsigned progress_run(struct host *h)
+uint64_t progress_receive(struct host *h)
 {
     uint64_t now = host_now_ns();
-    unsigned seen = receive_some(h, now);
-    atomic_store_explicit(&h->polled_ns, now, memory_order_relaxed);
-    send_and_tell(h, now);
-    return seen;
+    atomic_store_explicit(&h->polled_ns, now | 1, memory_order_relaxed);
+    receive_some(h, now, false);
+    return now;
+}
+
+void progress_answer(struct host *h, uint64_t now_ns, bool urgent)
+{
+    if (!urgent)
+        atomic_store_explicit(&h->polled_ns, now_ns & ~1ull, memory_order_relaxed);
+    /* While the helper naps it looks for unsent answers at the end of each nap, and before it goes
+     * back to the socket: it stores, then looks; we queued, then look. */
+    atomic_thread_fence(memory_order_seq_cst);
+    if (urgent || !atomic_load_explicit(&h->napping, memory_order_relaxed))
+        send_queued(h, now_ns);
+    progress_dispatch(h);
+    check_sleeper(h);
 }
 
 void progress_expect(struct host *h)
@@ -202,22 +214,26 @@ void progress_expect(struct host *h)
         wake(h);
 }
 
-/* What waits, if anything is expected to; then, after packets, a little longer: the next of a
- * stream are on their way. */
+/* What waits; within a stream also what comes a little later. */
 static unsigned helper_serve(struct host *h, bool ready)
 {
     unsigned total = 0, empty = 0;
     uint64_t now = host_now_ns(), last = now;
+    bool more;
     do {
-        unsigned seen = receive_some(h, now);
+        /* Told that packets wait, it must not come back before somebody has had a look: the other
+         * may have lost its CPU in the middle, to a helper that asks again and again. */
+        unsigned seen = receive_some(h, now, ready);
         send_queued(h, now);
         progress_dispatch(h);
         total += seen;
         empty = seen != 0 ? 0 : empty + 1;
         now = host_now_ns();
         last = seen != 0 ? now : last;
-    } while (!atomic_load_explicit(&h->stop, memory_order_relaxed) &&
-             ((ready && empty < PORT_EMPTY_CALLS) || (total != 0 && now - last < LINGER_NS)));
+        /* Otherwise to sleep at once: the program may wait for this very CPU. */
+        more = total == 0 ? ready && empty < PORT_EMPTY_CALLS
+                          : total >= STREAM_PACKETS && now - last < LINGER_NS;
+    } while (more && !atomic_load_explicit(&h->stop, memory_order_relaxed));
     return total;
 }
 
@@ -229,14 +245,17 @@ static bool helper_sleep(struct host *h, uint64_t nap_ns)
     uint64_t until = nap_ns != 0 ? now + nap_ns : UINT64_MAX;
     uint64_t d = deadline(h);
     until = d < until ? d : until;
-    until = until == 0 ? 1 : until;
+    /* What is overdue is in the hands of another, or we had done it. */
+    until = until < now + OVERDUE_NS ? now + OVERDUE_NS : until;
     atomic_store(&h->sleep_until_ns, until);
-    /* Whoever armed an earlier one before that store could not see how long we sleep. */
-    if (deadline(h) < until || send_work(h, now)) {
+    /* Whoever armed or queued something before that store could not see how long we sleep. */
+    send_queued(h, now);
+    d = deadline(h);
+    if (d < until && d > now + OVERDUE_NS) {
         atomic_store(&h->sleep_until_ns, 0);
         return false;
     }
-    uint64_t left = until <= now ? 0 : until - now;
+    uint64_t left = until - now;
     struct timespec t = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
     struct pollfd fds[2] = {
         {.fd = h->control_fd,             .events = POLLIN},
@@ -273,21 +292,32 @@ static void ask_for_short_slices(void)
     }
 }
 
-static bool polled_lately(const struct host *h, uint64_t within_ns)
+/* Did a program poll a moment ago; if asked, in vain, so that it will again? */
+static bool poller_there(const struct host *h, bool in_vain)
 {
     uint64_t polled = atomic_load_explicit(&h->polled_ns, memory_order_relaxed);
-    return host_now_ns() < polled + within_ns;
+    return host_now_ns() < polled + POLLER_NS && (!in_vain || (polled & 1) != 0);
+}
+
+/* Is a program sending at this moment? Look for what is to be sent afterwards: it may have been
+ * left to us. */
+static bool sender_there(struct host *h)
+{
+    if (pthread_mutex_trylock(&h->tx.mutex) != 0)
+        return true;
+    progress_unlock(&h->tx);
+    return false;
 }
 
 /* Awake from a sleep on the socket. crowded: how sure it is that another thread does the work. */
 static void helper_woke(struct host *h, bool ready, unsigned *crowded)
 {
-    bool polled = polled_lately(h, POLLED_AT_WAKE_NS);
+    bool poller = ready && (poller_there(h, true) || sender_there(h));
     unsigned seen = helper_serve(h, ready);
     if (seen != 0)
-        *crowded = polled ? *crowded + 1 : 0;
+        *crowded = poller ? *crowded + 1 : 0;
     else
-        *crowded += ready ? 2 : 0;
+        *crowded += poller ? 2 : 0;
 }
 
 static void *helper_main(void *arg)
@@ -305,7 +335,7 @@ static void *helper_main(void *arg)
                 nap_ns = NAP_FIRST_NS;
                 atomic_store(&h->napping, true);
             }
-        } else if (atomic_load(&h->napping) && polled_lately(h, POLLED_AT_NAP_END_NS)) {
+        } else if (atomic_load(&h->napping) && (poller_there(h, false) || sender_there(h))) {
             send_queued(h, host_now_ns()); /* timers */
             progress_dispatch(h);
             nap_ns = nap_ns * 2 < NAP_MAX_NS ? nap_ns * 2 : NAP_MAX_NS;
