@@ -373,7 +373,7 @@ static void step_post(const struct step *st)
         .flags = st->flags,
         .sg_list = sge,
         .num_sge = make_sges(st, sge),
-        .imm_or_inv = st->imm,
+        .imm_or_inv = st->what == WR_LOCAL_INV ? s.key[st->imm] : st->imm,
         .remote_addr = PEER_VA + st->va,
         .rkey = PEER_RKEY,
         .compare_add = st->b,

@@ -92,7 +92,7 @@ struct step {
     uint64_t a, b; /* atomics: add or swap, compare; OUT ATOMIC_ACKNOWLEDGE and CELL: value */
     uint64_t ns;
     uint64_t n;
-    uint32_t imm; /* or key to invalidate; in a CQE as well */
+    uint32_t imm; /* or key to invalidate (our own: enum key); in a CQE as well */
     uint16_t syn;
     uint8_t tag;  /* of IN and MEM: another content */
     uint8_t sges; /* POST, RECV: equal pieces; 0: one. OUT: not looked at */

@@ -400,6 +400,19 @@ static void requester__window_shrinks_and_grows(void **state)
     end(&p);
 }
 
+/* However much memory a host grants, PSNs in flight stay far from half the circle. */
+static void requester__window_has_bounds(void **state)
+{
+    (void)state;
+    struct pair p;
+    begin(&p, (struct pair_config){.mtu = 256, .window_bytes = UINT32_MAX});
+    assert_int_equal(p.side[A].qp->req.window_max, 1 << 20);
+    end(&p);
+    begin(&p, (struct pair_config){.mtu = 4096, .window_bytes = 1});
+    assert_int_equal(p.side[A].qp->req.window_max, 4);
+    end(&p);
+}
+
 /* A piece of a READ that is larger than the window has become goes out all the same, alone. */
 static void requester__read_piece_over_the_window(void **state)
 {
@@ -526,6 +539,7 @@ int main(void)
         cmocka_unit_test(case_141_rtr_answers),
         cmocka_unit_test(case_144),
         cmocka_unit_test(requester__window_shrinks_and_grows),
+        cmocka_unit_test(requester__window_has_bounds),
         cmocka_unit_test(requester__read_piece_over_the_window),
         cmocka_unit_test(replay__read_again_while_it_is_answered),
         cmocka_unit_test(responder__key_revoked_while_it_answers),

@@ -46,6 +46,11 @@ static const struct dialogue dialogues[] = {
         {OUT, OP_READ_RESP_FIRST, .psn = 5, .msn = 2, .len = 256, .at = 64},
         {OUT, OP_READ_RESP_LAST, .psn = 6, .msn = 2, .len = 44, .at = 320},
         {MEM, .at = 64, .len = 8})},
+    {"duplicate_read__of_nothing_needs_no_key", true, WITH(), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .key = K_NONE},
+        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1},
+        {IN, OP_READ_REQUEST, .psn = 5, .key = K_NONE},
+        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1})},
     {"duplicate_read__a_part", true, WITH(), STEPS(
         {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 700},
         {OUT, OP_READ_RESP_FIRST, .psn = 5, .msn = 1, .len = 256},

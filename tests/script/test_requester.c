@@ -122,6 +122,10 @@ static const struct dialogue dialogues[] = {
         {SCQE, WC_FETCH_ADD, .id = 2},
         {CELL, .at = 64, .a = 1234}, {CELL, .at = 72, .a = UINT64_MAX})},
 
+    {"local_inv__no_packet_and_in_order", false, WITH(), STEPS(
+        POST0(1), {POST, WR_LOCAL_INV, .id = 2, .imm = K_SMALL}, POST0(3), OUT0(100), OUT0(101),
+        {SILENT},
+        ACK(.psn = 101, .msn = 2), SENT(1), {SCQE, WC_LOCAL_INV, .id = 2}, SENT(3))},
     /* Bits and numbers. */
     {"solicited__last_packet_only", false, WITH(), STEPS(
         {POST, WR_SEND, .id = 1, .len = 257, .flags = WR_SOLICITED},
@@ -431,6 +435,22 @@ static const struct dialogue dialogues[] = {
         {OUT, OP_SEND_ONLY, .psn = 100, .len = 4, .ack_req = true},
         {REVOKE, .key = K_SMALL}, {TIME, .ns = 8192}, {SILENT}, FAILED(1, WC_LOC_PROT_ERR),
         {STATE, QP_STATE_ERR})},
+    {"local_inv__ends_the_key_for_the_peer", true, WITH(), STEPS(
+        {POST, WR_LOCAL_INV, .id = 1, .imm = K_SMALL}, {SILENT}, {SCQE, WC_LOCAL_INV, .id = 1},
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .key = K_SMALL},
+        {OUT, OP_ACKNOWLEDGE, .psn = 5, .syn = NAK(NAK_REMOTE_ACCESS)},
+        {EVENT, EVENT_QP_ACCESS_ERR},
+        {STATE, QP_STATE_ERR})},
+    {"local_inv__no_such_key", true, WITH(), STEPS(
+        POST0(1), {POST, WR_LOCAL_INV, .id = 2, .imm = K_NONE}, POST0(3), OUT0(100), {SILENT},
+        ACK(.psn = 100, .msn = 1),
+        SENT(1), FAILED(2, WC_MW_BIND_ERR), FLUSHED(3), {STATE, QP_STATE_ERR})},
+    {"local_inv__passed_over_when_going_back", true, WITH(.timeout = 1), STEPS(
+        POST0(1), {POST, WR_LOCAL_INV, .id = 2, .imm = K_SMALL}, POST0(3), OUT0(100), OUT0(101),
+        {TIME, .ns = 8192},
+        OUT0(100), OUT0(101), ACK(.psn = 100, .msn = 1), SENT(1), {SCQE, WC_LOCAL_INV, .id = 2},
+        ACK(.psn = 101, .msn = 2),
+        SENT(3))},
     {"flush__in_order", true, WITH(.unsignalled = true), STEPS(
         POST0(1), POST0(2), {POST, WR_RDMA_READ, .id = 3, .flags = WR_FENCE}, OUT0(100), OUT0(101),
         READ_OUT(102),

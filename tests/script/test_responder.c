@@ -350,6 +350,8 @@ static const struct dialogue dialogues[] = {
 
     {"atomic__aligned_address_of_unaligned_memory", true, WITH(), STEPS(
         {IN, OP_FETCH_ADD, .psn = 5, .va = 64, .a = 1, .key = K_SKEW}, INVALID(5, 0))},
+    {"atomic__unaligned_address_of_aligned_memory", true, WITH(), STEPS(
+        {IN, OP_FETCH_ADD, .psn = 5, .va = 68, .a = 1, .key = K_SKEW}, INVALID(5, 0))},
     /* Resources. */
     {"read__more_than_agreed", true, WITH(.max_dest_rd = 1), STEPS(
         {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4},
