@@ -237,7 +237,7 @@ static int open_wildcards(struct port_udp *u)
         socklen_t n = sizeof(size);
         getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, &n);
         u->rcvbuf_bytes = (uint32_t)size;
-        struct udp_fd *f;
+        struct udp_fd *f = NULL;
         int err = udp_fd_add(u, fd, UDP_FD_WILDCARD, v6 != 0, &f);
         if (err != 0)
             return err;

@@ -408,12 +408,12 @@ static unsigned send_list(struct port_udp *u, struct udp_tx_message **list, unsi
         udp_count(u, UDP_udp_tx_calls, 1);
         if (r < 0 && error == EINTR)
             continue;
-        for (int i = 0; i < r; i++) {
+        for (int i = 0; i < r && done < n; i++) {
             if (list[done]->packets > 1)
                 u->gso_failures = 0;
             message_sent(u, list[done++]);
         }
-        if (r <= 0) {
+        if (r <= 0 && done < n) {
             if (!message_failed(u, list[done], r == 0 ? EAGAIN : error))
                 break;
             done++;
