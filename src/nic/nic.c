@@ -318,7 +318,8 @@ static struct qp *ready_take(struct nic *nic)
     return qp;
 }
 
-/* Replies go before requests: the peer waits for them. */
+/* Replies go before requests, as the peer waits for them; but a peer that keeps on asking must not
+ * silence this side's requests, so with more replies to come each has a train in turn. */
 static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
 {
     t->path = &qp->attr.path;
@@ -326,7 +327,15 @@ static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
     t->spans = 0;
     t->packet_bytes = 0;
     t->total_bytes = 0;
-    return responder_next(qp, now_ns, t) || requester_next(qp, now_ns, t);
+    if (qp->requests_first) {
+        qp->requests_first = false;
+        if (requester_next(qp, now_ns, t))
+            return true;
+    }
+    if (!responder_next(qp, now_ns, t))
+        return requester_next(qp, now_ns, t);
+    qp->requests_first = qp->resp.reply_head != qp->resp.reply_tail;
+    return true;
 }
 
 static void train_count(struct nic *nic, const struct train *t)

@@ -48,7 +48,8 @@ struct qp {
     struct recv_current recv; /* what the responder is filling */
     struct requester req;
     struct responder resp;
-    bool sqd_pending; /* SQD asked for, not drained yet */
+    bool sqd_pending;    /* SQD asked for, not drained yet */
+    bool requests_first; /* replies had their turn and there are more; nic_output */
     struct nic_event event[QP_EVENT_COUNT];
     /* Scheduler's, under nic->sched_lock. */
     bool ready; /* on nic->ready */
