@@ -107,12 +107,13 @@ int cq_resize(struct cq *cq, int cqe)
  * finished, and so are the QPs that use it. */
 static void overflow(struct cq *cq)
 {
+    /* Each time: a QP may have been reset, or made, since. */
+    atomic_store(&cq->nic->cq_purge_due, true);
     if (cq->overflowed)
         return;
     cq->overflowed = true;
     nic_count(cq->nic, COUNTER_cq_overflows, 1);
     event_raise(cq->nic, &cq->event_err);
-    atomic_store(&cq->nic->cq_purge_due, true);
 }
 
 void cq_push(struct cq *cq, const struct cqe *e, bool solicited)

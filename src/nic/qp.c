@@ -235,6 +235,8 @@ static void enter_rts(struct qp *qp, enum qp_state from)
     qp->sqd_pending = false;
     if (from == QP_STATE_RTR)
         requester_start(qp);
+    else if (from == QP_STATE_SQD && !requester_waiting(qp))
+        requester_renew(qp);
     if (from != QP_STATE_RTS)
         nic_qp_ready(qp);
 }

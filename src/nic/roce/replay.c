@@ -44,9 +44,12 @@ void replay_save_atomic(struct qp *qp, struct psn psn, uint8_t opcode, uint64_t 
 static const struct saved_atomic *find_atomic(const struct responder *r, struct psn psn,
                                               uint8_t opcode)
 {
-    for (unsigned i = 0; i < MAX_RD_ATOMIC; i++)
-        if (r->atomic[i].valid && psn_eq(r->atomic[i].psn, psn) && r->atomic[i].opcode == opcode)
-            return &r->atomic[i];
+    /* The newest first: an old one may be a round of all PSNs old. */
+    for (uint32_t i = 1; i <= MAX_RD_ATOMIC; i++) {
+        const struct saved_atomic *a = &r->atomic[(r->atomic_next - i) % MAX_RD_ATOMIC];
+        if (a->valid && psn_eq(a->psn, psn) && a->opcode == opcode)
+            return a;
+    }
     return NULL;
 }
 

@@ -46,8 +46,13 @@ void requester_start(struct qp *qp)
      * wire: nothing acknowledges READ responses, so the requester clocks them by asking.
      */
     r->read_packets = r->window_max / 2;
-    r->retry_left = qp->attr.retry_cnt;
-    r->rnr_left = qp->attr.rnr_retry;
+    requester_renew(qp);
+}
+
+void requester_renew(struct qp *qp)
+{
+    qp->req.retry_left = qp->attr.retry_cnt;
+    qp->req.rnr_left = qp->attr.rnr_retry;
 }
 
 bool requester_waiting(const struct qp *qp)

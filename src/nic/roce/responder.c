@@ -31,6 +31,14 @@ void responder_start(struct qp *qp)
     r->epsn = psn_make(qp->attr.rq_psn);
 }
 
+/* Behind what a NAK tells of, this one was dropped as well. */
+static void note_dropped(struct responder *r, struct psn psn)
+{
+    struct psn end = psn_add(psn, 1);
+    if (psn_before(r->dropped_end, end))
+        r->dropped_end = end;
+}
+
 static enum verdict check_psn(struct qp *qp, const struct rx_packet *p)
 {
     struct responder *r = &qp->resp;
@@ -42,10 +50,13 @@ static enum verdict check_psn(struct qp *qp, const struct rx_packet *p)
     if (d > 0) {
         nic_count(qp->nic, COUNTER_out_of_sequence, 1);
         /* One NAK for a gap: the rest of what was in flight is dropped without a word. */
-        return r->nak_outstanding ? V_DROP : V_NAK_SEQUENCE;
+        if (!r->nak_outstanding)
+            return V_NAK_SEQUENCE;
+        note_dropped(r, p->h.bth.psn);
+        return V_DROP;
     }
     r->nak_outstanding = false;
-    r->nak_due = false; /* one that did not leave yet has lost its reason */
+    r->nak_due = false; /* one that did not leave yet: nak_overtaken */
     return V_GO_ON;
 }
 
@@ -166,9 +177,10 @@ static enum verdict execute_send(struct qp *qp, const struct rx_packet *p, uint1
         fail_receive(qp, WC_LOC_LEN_ERR);
         return V_NAK_INVALID;
     }
-    if (p->payload_bytes != 0 &&
-        mem_scatter_sges(qp->nic, qp->pd, qp->recv.sge, (int)qp->recv.num_sge, offset, p->payload,
-                         p->payload_bytes) != MEM_OK) {
+    /* The receives of an SRQ are of its protection domain, which need not be the QP's. */
+    const struct pd *pd = qp->srq != NULL ? qp->srq->pd : qp->pd;
+    if (p->payload_bytes != 0 && mem_scatter_sges(qp->nic, pd, qp->recv.sge, (int)qp->recv.num_sge,
+                                                  offset, p->payload, p->payload_bytes) != MEM_OK) {
         fail_receive(qp, WC_LOC_PROT_ERR);
         return V_NAK_OPERATIONAL;
     }
@@ -311,6 +323,7 @@ static void nak(struct qp *qp, enum aeth_kind kind, uint8_t value)
     r->nak_outstanding = true;
     r->nak_syndrome = aeth_make(kind, value);
     r->nak_psn = r->epsn;
+    r->dropped_end = r->epsn;
     r->ack_due = false; /* a NAK acknowledges what came before it */
 }
 
@@ -338,6 +351,7 @@ static void finish(struct qp *qp, enum verdict v, const struct rx_packet *p)
     case V_NAK_SEQUENCE:
         nic_count(nic, COUNTER_seq_nak_sent, 1);
         nak(qp, AETH_NAK, NAK_PSN_SEQUENCE);
+        note_dropped(&qp->resp, p->h.bth.psn);
         break;
     case V_RNR:
         nic_count(nic, COUNTER_rnr_nak_sent, 1);
@@ -355,6 +369,23 @@ static void finish(struct qp *qp, enum verdict v, const struct rx_packet *p)
     }
 }
 
+/*
+ * The expected PSN came while the NAK that missed it was still waiting to leave. What was dropped
+ * behind the gap is missing as before, and only a NAK tells the peer; if nothing was, the ACK whose
+ * place the NAK had taken is due.
+ */
+static void nak_overtaken(struct qp *qp)
+{
+    struct responder *r = &qp->resp;
+    struct psn dropped_end = r->dropped_end;
+    if (psn_before(r->epsn, dropped_end)) {
+        nak(qp, AETH_NAK, NAK_PSN_SEQUENCE);
+        r->dropped_end = dropped_end;
+    } else {
+        r->ack_due = true;
+    }
+}
+
 void responder_input(struct qp *qp, uint64_t now_ns, const struct rx_packet *p)
 {
     (void)now_ns;
@@ -364,6 +395,7 @@ void responder_input(struct qp *qp, uint64_t now_ns, const struct rx_packet *p)
         r->comm_est = true;
         event_raise(qp->nic, &qp->event[QP_EVENT_COMM_EST]);
     }
+    bool nak_waits = r->nak_due;
     enum verdict v = check_psn(qp, p);
     if (v == V_GO_ON)
         v = check_op_seq(r, flags);
@@ -378,6 +410,8 @@ void responder_input(struct qp *qp, uint64_t now_ns, const struct rx_packet *p)
     if (v == V_GO_ON)
         v = execute(qp, p, flags);
     finish(qp, v, p);
+    if (nak_waits && !r->nak_due)
+        nak_overtaken(qp);
     if (r->ack_due || r->nak_due || r->reply_head != r->reply_tail)
         nic_qp_ready(qp);
 }

@@ -92,8 +92,9 @@ struct responder {
     bool nak_due;
     uint8_t nak_syndrome;
     struct psn nak_psn;
-    bool nak_outstanding; /* one NAK a gap; cleared when the expected PSN arrives */
-    bool failed;          /* a fatal NAK is the last word; the QP goes to ERR once it is out */
+    bool nak_outstanding;   /* one NAK a gap; cleared when the expected PSN arrives */
+    struct psn dropped_end; /* one past the highest PSN dropped since the last NAK was made */
+    bool failed;            /* a fatal NAK is the last word; the QP goes to ERR once it is out */
     struct saved_atomic atomic[MAX_RD_ATOMIC];
     uint32_t atomic_next;
     bool comm_est; /* first packet seen in RTR */
@@ -104,6 +105,8 @@ struct responder {
 bool requester_next(struct qp *qp, uint64_t now_ns, struct train *t);
 /* Resets to the SQ PSN of the attributes (RTR -> RTS). */
 void requester_start(struct qp *qp);
+/* Nothing is in flight and the retry counts of the attributes may have changed (SQD -> RTS). */
+void requester_renew(struct qp *qp);
 /* Goes back to una: everything unanswered is sent again. */
 void requester_go_back(struct qp *qp);
 /* Packets were lost on the way: takes one retry and goes back, or gives up. */
