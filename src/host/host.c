@@ -197,11 +197,13 @@ void verbena_close(struct verbena_context *ctx)
     }
 }
 
-/* A program that ends without closing still leaves its counters. */
+/* A program that ends without closing still owes its answers, and leaves its counters. */
 __attribute__((destructor)) static void at_exit(void)
 {
-    if (host_current != NULL && host_alive(host_current))
-        stats_write(host_current);
+    if (host_current == NULL || !host_alive(host_current))
+        return;
+    progress_flush(host_current);
+    stats_write(host_current);
 }
 
 struct host_object *host_object_create(struct verbena_context *ctx, void *owner)

@@ -102,6 +102,8 @@ uint64_t progress_receive(struct host *h);
 void progress_answer(struct host *h, uint64_t now_ns, bool urgent);
 /* Sends what is queued, serves timers, calls back; receives nothing. */
 void progress_send(struct host *h);
+/* The same, and waits for whoever sends: an answer that was owed when it was called has left. */
+void progress_flush(struct host *h);
 /* Calls back for completions and async events. */
 void progress_dispatch(struct host *h);
 /* Somebody waits for events and will not poll: the helper must not nap. */

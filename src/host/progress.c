@@ -167,6 +167,16 @@ void progress_send(struct host *h)
     check_sleeper(h);
 }
 
+void progress_flush(struct host *h)
+{
+    progress_lock(&h->rx); /* what is just being taken in is answered, too */
+    progress_unlock(&h->rx);
+    progress_lock(&h->tx);
+    send_all(h);
+    progress_unlock(&h->tx);
+    progress_send(h);
+}
+
 static void receiver_packets(struct port_receiver *r, const struct rx_packet *p, unsigned n)
 {
     struct host *h = (struct host *)((char *)r - offsetof(struct host, receiver));

@@ -59,6 +59,8 @@ int verbena_qp_modify(struct verbena_context *ctx, struct qp *qp, const struct n
         uint32_t label = copy.path.flow_label & 0xfffff;
         copy.path.udp_sport = label != 0 ? sport_from_label(label) : o->sport;
     }
+    if ((mask & QP_ATTR_STATE) != 0)
+        progress_flush(ctx->host); /* RESET and ERR forget the answers that are owed */
     int err = qp_modify(qp, &copy, mask);
     progress_send(ctx->host);
     return err;
@@ -79,6 +81,9 @@ int verbena_qp_destroy(struct verbena_context *ctx, struct qp *qp)
         return -EIO;
     struct host *h = ctx->host;
     struct host_object *o = qp->owner;
+    /* The program may have seen the partner's last message before its ACK left: without that ACK
+     * the partner would ask in vain until its retries are exhausted. */
+    progress_flush(h);
     qp_unlink(qp);
     progress_grace(h);
     progress_lock(&h->events);
