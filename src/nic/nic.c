@@ -318,8 +318,9 @@ static struct qp *ready_take(struct nic *nic)
     return qp;
 }
 
-/* Replies go before requests, as the peer waits for them; but a peer that keeps on asking must not
- * silence this side's requests, so with more replies to come each has a train in turn. */
+/* Replies go before requests, as the peer waits for them; but a peer that keeps on asking (be it
+ * for a receive, RNR NAK after RNR NAK) must not silence this side's requests: after a train of
+ * replies they have their turn. */
 static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
 {
     t->path = &qp->attr.path;
@@ -334,7 +335,7 @@ static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
     }
     if (!responder_next(qp, now_ns, t))
         return requester_next(qp, now_ns, t);
-    qp->requests_first = qp->resp.reply_head != qp->resp.reply_tail;
+    qp->requests_first = true;
     return true;
 }
 
