@@ -16,7 +16,7 @@
 
 enum {
     GROUPS = 20,
-    SEEDS_DEFAULT = 1600,
+    SEEDS_DEFAULT = 1500,
     LONG_FACTOR = 25, /* VERBENA_LONG=1 */
     ODOMETER_DIGITS = 6,
 };
