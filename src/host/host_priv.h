@@ -24,6 +24,7 @@
 struct host_lock {
     pthread_mutex_t mutex;
     _Atomic uint32_t wanted;
+    int cancel_state; /* the holder's, to be restored */
 };
 
 /* From the environment, once a process. */

@@ -38,23 +38,35 @@ static const uint64_t LINGER_NS = 20000; /* within a stream the helper looks tha
 static const uint64_t POLLER_NS =
     50000; /* a poll in vain that long ago: the poller is still there */
 
+/* Sockets' calls are cancellation points: a thread cancelled in one would take the lock along. */
+static void locked(struct host_lock *l)
+{
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &l->cancel_state);
+}
+
 void progress_lock(struct host_lock *l)
 {
     atomic_fetch_add(&l->wanted, 1);
     pthread_mutex_lock(&l->mutex);
     atomic_fetch_sub(&l->wanted, 1);
+    locked(l);
 }
 
 void progress_unlock(struct host_lock *l)
 {
+    int cancel_state = l->cancel_state;
     pthread_mutex_unlock(&l->mutex);
+    pthread_setcancelstate(cancel_state, NULL);
 }
 
 /* false: taken, or somebody waits for it. */
 static bool try_lock(struct host_lock *l)
 {
-    return atomic_load_explicit(&l->wanted, memory_order_relaxed) == 0 &&
-           pthread_mutex_trylock(&l->mutex) == 0;
+    if (atomic_load_explicit(&l->wanted, memory_order_relaxed) != 0 ||
+        pthread_mutex_trylock(&l->mutex) != 0)
+        return false;
+    locked(l);
+    return true;
 }
 
 void progress_grace(struct host *h)
@@ -76,7 +88,8 @@ static uint64_t deadline(struct host *h)
 static void wake(struct host *h)
 {
     uint64_t one = 1;
-    while (write(h->control_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+    /* write() would be a cancellation point. */
+    while (syscall(SYS_write, h->control_fd, &one, sizeof(one)) < 0 && errno == EINTR)
         ;
 }
 
@@ -315,7 +328,7 @@ static bool sender_there(struct host *h)
 {
     if (pthread_mutex_trylock(&h->tx.mutex) != 0)
         return true;
-    progress_unlock(&h->tx);
+    pthread_mutex_unlock(&h->tx.mutex);
     return false;
 }
 

@@ -147,6 +147,41 @@ static void live__threads_post_poll_create_destroy(void **state)
     assert_int_equal(failures, 0);
 }
 
+static void *poll_main(void *arg)
+{
+    struct endpoint *e = arg;
+    struct nic_wc wc;
+    for (;;) {
+        (void)verbena_cq_poll(e->ctx, e->cq, 1, &wc);
+        pthread_testcancel();
+    }
+    return NULL;
+}
+
+/* A thread that is cancelled while it polls leaves no lock behind. */
+static void live__cancelled_poller_leaves_nothing_locked(void **state)
+{
+    (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    skip(); /* AddressSanitizer does not survive cancelled threads */
+#endif
+    struct endpoint a, b;
+    struct endpoint_name na, nb;
+    pair_connect(&a, &b, &na, &nb);
+    for (unsigned i = 0; i < 50; i++) {
+        pthread_t t;
+        struct nic_wc wc;
+        assert_int_equal(pthread_create(&t, NULL, poll_main, &b), 0);
+        assert_int_equal(endpoint_post(&a, WR_RDMA_WRITE, &nb, 0, MESSAGE_BYTES, WR_SIGNALED), 0);
+        usleep(i * 37 % 500);
+        pthread_cancel(t);
+        pthread_join(t, NULL);
+        assert_int_equal(endpoint_wait(&a, &wc), WC_SUCCESS);
+    }
+    endpoint_close(&a);
+    endpoint_close(&b);
+}
+
 static _Atomic unsigned completions, events;
 
 static void on_completion(void *owner)
@@ -225,6 +260,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(live__armed_cq_is_served_without_polling),
+        cmocka_unit_test(live__cancelled_poller_leaves_nothing_locked),
         cmocka_unit_test(live__threads_post_poll_create_destroy),
     };
     private_net_enter();
