@@ -40,6 +40,7 @@ static void check_requester(struct world *w, struct direction *d, const struct q
         if (psn_before(r->una, d->una_seen))
             world_fail(w, "pair %d node %d: una went back", d->pair, d->from);
         d->una_seen = r->una;
+        d->faults_before = d->faults; /* a NAK sent before may cost a retry now */
         d->faults = 0;
         d->wire.rnr_naks = 0;
     }

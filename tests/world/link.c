@@ -78,7 +78,7 @@ static enum fate draw_fate(struct world *w, struct link *l, struct direction *d)
     } else {
         if (o->perfect || w->sent_packets > o->fault_packets)
             return FATE_DELIVER;
-        if (o->limited && d->faults + 2 > o->retry_cnt)
+        if (o->limited && d->faults_before + d->faults + 2 > o->retry_cnt)
             return FATE_DELIVER;
         if (l->down_until_ns <= w->now_ns && tape_chance(w->tape, o->down_ppm))
             l->down_until_ns = w->now_ns + o->down_ns;

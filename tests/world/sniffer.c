@@ -189,7 +189,8 @@ void sniff_sent(struct world *w, int from, const struct roce_headers *h)
         request_sent(w, d, h);
 }
 
-static void response_received(struct world *w, struct direction *d, const struct roce_headers *h)
+static void response_received(struct world *w, struct direction *d, const struct roce_headers *h,
+                              bool alone)
 {
     struct sniffed *s = &d->wire;
     const struct qp *qp = world_requester(w, d);
@@ -208,7 +209,10 @@ static void response_received(struct world *w, struct direction *d, const struct
                world_offset(d, h->bth.psn) == answered(w, d) &&
                (qp->req.rnr_wait || qp->state == QP_STATE_ERR)) {
         s->rnr_naks++;
-        if (!s->waiting) /* a second one of the same refusal changes nothing */
+        /* Behind an answer that was still missing it is no refusal of what was due. */
+        if (!s->waiting &&
+            (alone ||
+             s->una == answered(w, d))) /* a second one of the same refusal changes nothing */
             s->quiet_until_ns = w->now_ns + aeth_rnr_ns(value);
         s->waiting = true;
     }
@@ -222,7 +226,7 @@ void sniff_received(struct world *w, int to, const struct rx_packet *rx, unsigne
             continue;
         uint32_t at = world_offset(d, rx[i].h.bth.psn), due = executed(w, d);
         if (flags_of(&rx[i].h) & OPF_RESPONSE) {
-            response_received(w, d, &rx[i].h);
+            response_received(w, d, &rx[i].h, n == 1);
             uint32_t una = answered(w, d);
             bool ack = opcode_op(rx[i].h.bth.opcode) == OP_ACKNOWLEDGE && !is_nak(&rx[i].h);
             bool late = at < d->wire.sent && una < d->wire.sent && (ack ? at >= una : at > una) &&
@@ -231,6 +235,9 @@ void sniff_received(struct world *w, int to, const struct rx_packet *rx, unsigne
         } else /* the last packet of the batch has the last word */
             d->wire.gap = at > due && at < d->packets ? due + 1 : 0;
     }
+    for (int i = 0; i < w->dirs; i++)
+        if (w->dir[i].from == to)
+            w->dir[i].wire.una = answered(w, &w->dir[i]);
 }
 
 void sniff_drained(struct world *w, int node, int pair)

@@ -28,6 +28,7 @@ struct sniffed {
     uint32_t answered;       /* one past the last PSN that a response spoke of */
     uint32_t gap, naked;     /* expected offset + 1 when a later packet came; of the last NAK */
     uint64_t quiet_until_ns; /* an RNR NAK asks for it */
+    uint32_t una;            /* after the last batch */
     bool waiting;            /* an RNR NAK came and nothing was sent since */
     uint32_t rnr_naks;       /* since the last progress */
     uint32_t sqd_begun;      /* messages begun in SQD */

@@ -135,8 +135,8 @@ struct direction {
     uint16_t recv_map[MAX_RECVS]; /* receive that each of them took */
     uint16_t message[MAX_OPS];    /* ops that take a receive, in order */
     uint32_t messages;
-    struct psn una_seen; /* for progress */
-    uint32_t faults;     /* since the last progress */
+    struct psn una_seen;            /* for progress */
+    uint32_t faults, faults_before; /* since the last progress; between that and the one before */
     struct sniffed wire;
 };
 
