@@ -135,10 +135,10 @@ pair "$what" "8 B" bandwidth ib_atomic_bw -d "$device" -x "$gid" -n 5000 -F --re
 pair "$what" "8 B" latency ib_atomic_lat -d "$device" -x "$gid" -n 2000 -F
 # What a bad network does, as the counters of both tell.
 rm -f "$logs/counters"
-options="--fault drop=2%"
+options="--fault drop=1%"
 VERBENA_STATS=$PWD/$logs/counters
 export VERBENA_STATS
-pair "the same, 2% loss" "4 KiB" pingpong ibv_rc_pingpong -d "$device" -g "$gid" -n 200
+pair "the same, 1% loss" "8 B" latency ib_send_lat -d "$device" -x "$gid" -n 1000 -F -s 8
 unset VERBENA_STATS
 counted() { awk -v name="$1" '$1 == name { n += $2 } END { print n + 0 }' "$logs/counters"; }
 if [ -f "$logs/counters" ]; then

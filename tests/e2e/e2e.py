@@ -250,7 +250,7 @@ def perftest_rows(text, columns):
     rows = []
     for line in text.splitlines():
         words = line.split()
-        if len(words) == columns and all(re.fullmatch(r"[0-9.]+", word) for word in words):
+        if len(words) == columns and all(re.fullmatch(r"[0-9.]+|-?nan", word) for word in words):
             rows.append([float(word) for word in words])
     return rows
 

@@ -3,7 +3,9 @@
 # limit: 240 s
 """A bad network on both sides: the programs still finish, and not a byte is wrong."""
 
+import os
 import sys
+import tempfile
 
 import e2e
 from e2e import Side, demand, perftest, pingpong
@@ -40,19 +42,27 @@ def order(spec):
 
 
 def by_environment():
-    """VERBENA_FAULT without `verbena run --fault` does the same: packets are lost and resent."""
-    env = {"VERBENA_FAULT": "drop=5%,seed=3"}
-    side = Side(env=env, options=["--stats"])
-    port = e2e.free_port()
-    command = ["ibv_rc_pingpong", "-d", "vb_lo", "-g", "0", "-p", str(port), "-n", "200"]
-    with side.start(command) as first:
-        # With --stats the program is a child of `verbena run`: same namespace, same tables.
-        e2e.wait_until(lambda: first.listens(port), 15, "the server")
-        with side.start([*command, HOST]) as second:
-            second.expect()
-            counters = second.text(second.errors)
-        first.expect()
-    demand("fault" in counters and "drop" in counters, f"no drop is counted:\n{counters}")
+    """VERBENA_FAULT without `verbena run --fault` does the same; the counters say so."""
+    with tempfile.TemporaryDirectory() as folder:
+        counters = os.path.join(folder, "counters")
+        env = {"VERBENA_FAULT": "drop=3%,seed=3", "VERBENA_STATS": counters}
+        side = Side(env=env)
+        e2e.own_pair(side, side, HOST, "verify_rc", "-n", "1")
+        with open(counters, encoding="ascii") as written:
+            names = {line.split()[0] for line in written}
+    demand({"fault_dropped", "retransmitted_packets"} <= names, f"counted: {sorted(names)}")
+
+
+def pingpong_tries(spec, tries=4):
+    """ibv_rc_pingpong ends as soon as it has its last answer. Where the ACK that it owed for that
+    is lost, its partner asks in vain: nothing can repair that, on any network.
+    """
+    for left in range(tries - 1, -1, -1):
+        try:
+            return pingpong(*sides(spec), HOST, "-c", iterations=300)
+        except e2e.Failed as failure:
+            if left == 0 or "retry counter exceeded" not in str(failure):
+                raise
 
 
 def down():
@@ -69,7 +79,7 @@ def cases(tap):
     tap.run("poll_order_bad", order, BAD)
     tap.run("fault_by_environment", by_environment)
     tap.run("link_down_for_300_ms", down)
-    tap.run("pingpong_bad", pingpong, *sides(BAD), HOST, "-c", iterations=500)
+    tap.run("pingpong_bad", pingpong_tries, BAD)
     for program in e2e.PERFTESTS:
         size = 32768 if program.endswith("bw") else 8
         tap.run(f"{program}_bad", perftest, *sides(BAD), HOST, program, size=size, iterations=200)
