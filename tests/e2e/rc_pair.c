@@ -52,7 +52,7 @@ void rc_options(struct rc_options *o, int argc, char **argv)
     o->timeout = 14; /* 67 ms */
     o->retry_cnt = 7;
     o->rnr_retry = 7; /* for ever */
-    while ((c = getopt(argc, argv, "d:g:p:m:s:n:S:")) != -1) {
+    while ((c = getopt(argc, argv, "d:g:p:m:s:n:S:t:")) != -1) {
         switch (c) {
         case 'd':
             o->device = optarg;
@@ -74,6 +74,9 @@ void rc_options(struct rc_options *o, int argc, char **argv)
             break;
         case 'S':
             o->seed = (unsigned)atoi(optarg);
+            break;
+        case 't':
+            o->timeout = (uint8_t)atoi(optarg);
             break;
         default:
             exit(64);

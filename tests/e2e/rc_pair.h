@@ -47,7 +47,8 @@ struct rc_pair {
 
 /* Prints the message and ends the program with exit code 1. */
 void rc_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-/* -d device -g gid -p port -m mtu -s bytes -n rounds -S seed [host]; the rest gets its default. */
+/* -d device -g gid -p port -m mtu -s bytes -n rounds -S seed -t timeout [host]; the rest gets
+ * its default. */
 void rc_options(struct rc_options *o, int argc, char **argv);
 /* TCP connection, device, PD, CQ, MR of o.bytes with all rights. */
 void rc_open(struct rc_pair *p, const struct rc_options *o);

@@ -53,6 +53,11 @@ class Packet:
     qpn: int
     source_port: int
     icrc_ok: bool
+    target: bytes  # IP address
+    solicited: bool
+    ack_request: bool
+    pad_bytes: int
+    body: bytes  # what is between BTH and ICRC
 
     def name(self):
         return RC_OPCODES.get(self.opcode, f"0x{self.opcode:02x}")
@@ -94,6 +99,8 @@ def packet(frame):
     """The RoCE packet of an Ethernet frame, checked as far as bytes can be."""
     kind = struct.unpack_from(">H", frame, 12)[0]
     ip = frame[14:]
+    if kind == 0x8100:
+        kind, ip = struct.unpack_from(">H", frame, 16)[0], frame[18:]
     if kind == 0x0800:
         header = 20
         total = struct.unpack_from(">H", ip, 2)[0]
@@ -128,6 +135,11 @@ def packet(frame):
         qpn=int.from_bytes(roce[5:8], "big"),
         source_port=source,
         icrc_ok=crc == struct.unpack("<I", roce[-4:])[0],
+        target=ip[16:20] if header == 20 else ip[24:40],
+        solicited=bool(roce[1] & 0x80),
+        ack_request=bool(roce[8] & 0x80),
+        pad_bytes=roce[1] >> 4 & 3,
+        body=roce[12:-4],
     )
 
 
