@@ -45,6 +45,16 @@ static const struct dialogue dialogues[] = {
         ACK(.psn = 5, .msn = 0, .syn = NAK(NAK_INVALID_REQUEST)), {EVENT, EVENT_QP_REQ_ERR},
         {STATE, QP_STATE_ERR})},
 
+    /* 4.096 us << 10 = 4.2 ms; RNR code 12 is 0.64 ms. */
+    {"rnr_nak__shows_that_the_peer_is_there", true, WITH(.timeout = 10, .retry = 1), STEPS(
+        {POST, WR_SEND, .id = 1}, {OUT, OP_SEND_ONLY, .psn = 100, .ack_req = true},
+        {TIME, .ns = 4300000}, {OUT, OP_SEND_ONLY, .psn = 100, .ack_req = true},
+        {IN, OP_ACKNOWLEDGE, .psn = 100, .syn = RNR(12)}, {SILENT}, {TIME, .ns = 700000},
+        {OUT, OP_SEND_ONLY, .psn = 100, .ack_req = true},
+        {TIME, .ns = 4300000}, {OUT, OP_SEND_ONLY, .psn = 100, .ack_req = true},
+        {TIME, .ns = 4300000}, {SCQE, .id = 1, .status = WC_RETRY_EXC_ERR},
+        {STATE, QP_STATE_ERR})},
+
     {"request__beside_a_long_answer", false, WITH(), STEPS(
         {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 65536}, {POST, WR_SEND, .id = 1},
         {OUT, OP_READ_RESP_FIRST, .psn = 5, .msn = 1, .len = 256},

@@ -138,6 +138,8 @@ static void input_rnr(struct qp *qp, uint8_t code, uint64_t now_ns)
         }
         r->rnr_left--;
     }
+    /* The request got through: a long wait in which a NAK is lost now and then is no dead peer. */
+    r->retry_left = qp->attr.retry_cnt;
     requester_go_back(qp);
     timers_rnr_nak(qp, now_ns, code);
 }
