@@ -94,17 +94,19 @@ bool wq_srq_take(struct srq *srq, struct recv_current *to)
 int wq_srq_resize(struct srq *srq, uint32_t *new_max_wr)
 {
     struct recv_queue next, old;
-    uint32_t posted;
+    uint32_t posted, capacity, max_sge;
 
+    lock_take(&srq->lock);
+    capacity = srq->rq.capacity;
+    max_sge = srq->rq.max_sge;
+    lock_drop(&srq->lock);
     if (*new_max_wr == 0) {
-        lock_take(&srq->lock);
-        *new_max_wr = srq->rq.capacity;
-        lock_drop(&srq->lock);
+        *new_max_wr = capacity;
         return 0;
     }
     if (*new_max_wr > max_srq_wr(srq->nic))
         return -EINVAL;
-    if (wq_init_recv(&next, *new_max_wr, srq->rq.max_sge) != 0)
+    if (wq_init_recv(&next, *new_max_wr, max_sge) != 0)
         return -ENOMEM;
     lock_take(&srq->lock);
     old = srq->rq;

@@ -286,6 +286,8 @@ static void check_going_on(struct hostile *h)
         assert_true(r->ack_deadline_ns != 0 && nic_deadline(h->o.nic) <= r->ack_deadline_ns);
     } else if (qp->state == QP_STATE_RTS) {
         assert_int_equal(qp->sq.head, qp->sq.tail);
+    } else {
+        assert_false(qp->sqd_pending); /* drained */
     }
     assert_true(qp->resp.reply_head == qp->resp.reply_tail);
     assert_false(qp->resp.ack_due || qp->resp.nak_due || qp->resp.failed);
