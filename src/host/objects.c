@@ -7,6 +7,8 @@
 #include "host/host_priv.h"
 
 #include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static bool dead(const struct verbena_context *ctx)
 {
@@ -28,10 +30,21 @@ void verbena_pd_count(struct pd *pd, int children)
     atomic_fetch_add(&pd->children, (uint32_t)children);
 }
 
+/* A region with a hole is refused here, as by a card that pins pages, or a packet would end the
+ * program later. MS_ASYNC only looks whether all of it is mapped. */
+static bool all_mapped(void *addr, uint64_t length)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t into = (uintptr_t)addr & (page - 1);
+    return length == 0 || msync((char *)addr - into, length + into, MS_ASYNC) == 0;
+}
+
 int verbena_mr_reg(struct verbena_context *ctx, struct pd *pd, void *addr, uint64_t length,
                    uint64_t iova, unsigned access, struct mr **out)
 {
-    return dead(ctx) ? -EIO : mem_reg(pd, addr, length, iova, access, out);
+    if (dead(ctx))
+        return -EIO;
+    return all_mapped(addr, length) ? mem_reg(pd, addr, length, iova, access, out) : -EFAULT;
 }
 
 uint32_t verbena_mr_key(const struct mr *mr)
