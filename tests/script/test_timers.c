@@ -85,6 +85,17 @@ static const struct dialogue dialogues[] = {
         ACK(.psn = 101, .msn = 1, .syn = RNR(1)), {SCQE, WC_RDMA_WRITE, .id = 1},
         {TIME, .ns = 10 * US}, OUT0(101),
         ACK(.psn = 101, .msn = 2), SENT(2))},
+    {"rnr__of_the_next_message_waits_anew", true, WITH(), STEPS(
+        POST0(1), POST0(2), OUT0(100), OUT0(101),
+        ACK(.psn = 100, .syn = RNR(1)), {TIME, .ns = 5 * US}, {SILENT},
+        /* a copy of the first was taken after all, and the second is refused */
+        ACK(.psn = 101, .msn = 1, .syn = RNR(1)), SENT(1),
+        {TIME, .ns = 9 * US}, {SILENT}, {TIME, .ns = 1 * US}, OUT0(101),
+        ACK(.psn = 101, .msn = 2), SENT(2))},
+    {"go_back__once_for_copies_of_a_nak", true, WITH(.retry = 1), STEPS(
+        POST0(1), OUT0(100),
+        ACK(.psn = 100, .syn = NAK(0)), ACK(.psn = 100, .syn = NAK(0)), OUT0(100),
+        ACK(.psn = 100, .syn = NAK(0)), FAILED(1, WC_RETRY_EXC_ERR))},
 };
 /* clang-format on */
 

@@ -128,7 +128,7 @@ static void input_rnr(struct qp *qp, uint8_t code, uint64_t now_ns)
 {
     struct requester *r = &qp->req;
     nic_count(qp->nic, COUNTER_rnr_nak_retry_err, 1);
-    if (r->rnr_wait)
+    if (r->rnr_wait && psn_eq(r->rnr_psn, r->una))
         return;                    /* a second NAK of the same refusal */
     if (qp->attr.rnr_retry != 7) { /* 7 is for ever */
         if (r->rnr_left == 0) {
@@ -140,6 +140,7 @@ static void input_rnr(struct qp *qp, uint8_t code, uint64_t now_ns)
     }
     /* The request got through: a long wait in which a NAK is lost now and then is no dead peer. */
     r->retry_left = qp->attr.retry_cnt;
+    r->rnr_psn = r->una;
     requester_go_back(qp);
     timers_rnr_nak(qp, now_ns, code);
 }
@@ -152,9 +153,10 @@ static void input_nak(struct qp *qp, uint8_t code)
         nic_count(nic, COUNTER_packet_seq_err, 1);
         /*
          * The kernel's soft-RoCE follows an RNR NAK with a sequence NAK for the packets that were
-         * in flight behind the refused one: the wait goes on.
+         * in flight behind the refused one: the wait goes on. Gone back and nothing sent since: a
+         * copy of the NAK that was obeyed already.
          */
-        if (!qp->req.rnr_wait)
+        if (!qp->req.rnr_wait && !psn_eq(qp->req.next, qp->req.una))
             requester_lost(qp);
         break;
     case NAK_INVALID_REQUEST:

@@ -34,8 +34,9 @@ struct requester {
     uint32_t since_ack_req; /* packets sent since the last one with AckReq */
     uint8_t retry_left;
     uint8_t rnr_left;
-    bool rnr_wait;    /* nothing is sent until the RNR timer has run out; timers.c clears */
-    bool implied_nak; /* already gone back for this gap among responses; cleared on progress */
+    struct psn rnr_psn; /* what the peer refused last; completer */
+    bool rnr_wait;      /* nothing is sent until the RNR timer has run out; timers.c clears */
+    bool implied_nak;   /* already gone back for this gap among responses; cleared on progress */
     uint64_t ack_deadline_ns; /* 0: not armed; timers.c */
     uint64_t rnr_deadline_ns; /* 0: not armed; timers.c */
 };
