@@ -13,7 +13,7 @@
 enum {
     TRAIN_MAX_PACKETS = 64,
     TRAIN_MAX_SPANS = 160,   /* room for 64 packets of which some cross SGE borders */
-    TRAIN_MAX_BYTES = 61440, /* of all packets of a train, so that it fits one UDP_SEGMENT send */
+    TRAIN_MAX_BYTES = 64512, /* of all packets of a train, so that it fits one UDP_SEGMENT send */
 };
 
 /* A piece of payload in memory that belongs to somebody else; valid during the call that hands it

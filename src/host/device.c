@@ -165,8 +165,14 @@ int device_find(const char *name, struct verbena_device *out)
 
 int verbena_device_query(struct verbena_context *ctx, struct verbena_device *out)
 {
+    if (!host_alive(ctx->host))
+        return -EIO;
     /* An interface that lost its addresses is still there. */
     int err = describe(ctx->device.netdev, out);
+    if (err != 0 && err != -ENODEV) {
+        *out = ctx->device; /* no descriptor to ask with */
+        return 0;
+    }
     if (err == 0 && out->ifindex != ctx->device.ifindex)
         err = -ENODEV;
     if (err == 0)

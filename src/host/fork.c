@@ -34,8 +34,11 @@ static void in_parent(void)
 static void in_child(void)
 {
     struct host *h = host_current;
-    if (h != NULL)
+    if (h != NULL) {
+        int cancel_state = h->rx.cancel_state; /* the thread's, before it took the locks */
         fork_abandon(h);
+        pthread_setcancelstate(cancel_state, NULL);
+    }
     pthread_mutex_init(&host_open_lock, NULL);
 }
 

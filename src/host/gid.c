@@ -46,13 +46,13 @@ static bool on_interface(const struct ifaddrs *i, const char *netdev)
     return i->ifa_addr != NULL && strlen(netdev) == n && memcmp(i->ifa_name, netdev, n) == 0;
 }
 
-/* Addresses of the interface in order; returns how many. */
-static unsigned list_addresses(const struct verbena_device *d, struct net_addr *out, unsigned max)
+/* Addresses of the interface in order; returns how many, or -errno. */
+static int list_addresses(const struct verbena_device *d, struct net_addr *out, unsigned max)
 {
     struct ifaddrs *all;
     unsigned n = 0;
     if (getifaddrs(&all) != 0)
-        return 0;
+        return -errno;
     for (int want = 0; want < 3; want++) {
         for (struct ifaddrs *i = all; i != NULL && n < max; i = i->ifa_next) {
             if (on_interface(i, d->netdev) && address_class(i->ifa_addr, &out[n]) == want &&
@@ -61,7 +61,7 @@ static unsigned list_addresses(const struct verbena_device *d, struct net_addr *
         }
     }
     freeifaddrs(all);
-    return n;
+    return (int)n;
 }
 
 static int find(const struct net_addr *list, unsigned n, const struct net_addr *a)
@@ -85,7 +85,10 @@ static bool in_table(const struct verbena_context *ctx, const struct net_addr *a
 static void read_table(struct verbena_context *ctx)
 {
     struct net_addr now[VERBENA_GID_TABLE_SIZE];
-    unsigned n = list_addresses(&ctx->device, now, VERBENA_GID_TABLE_SIZE);
+    int got = list_addresses(&ctx->device, now, VERBENA_GID_TABLE_SIZE);
+    if (got < 0)
+        return; /* no descriptor or memory to ask with: as it was */
+    unsigned n = (unsigned)got;
     for (unsigned i = 0; i < VERBENA_GID_TABLE_SIZE; i++) {
         if (!is_zero(&ctx->gid[i].addr) && find(now, n, &ctx->gid[i].addr) < 0)
             memset(&ctx->gid[i], 0, sizeof(ctx->gid[i]));
@@ -113,11 +116,17 @@ int verbena_gid_query(struct verbena_context *ctx, unsigned index, struct verben
     memset(out, 0, sizeof(*out));
     if (index >= VERBENA_GID_TABLE_SIZE)
         return -EINVAL;
+    if (ctx->host != NULL && !host_alive(ctx->host)) /* NULL: a listing, of no open device */
+        return -EIO;
+    /* A thread cancelled while it asks the system would take the lock along. */
+    int cancel_state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     pthread_mutex_lock(&ctx->gid_lock);
     if (host_now_ns() - ctx->gid_read_ns > READ_AGAIN_NS)
         read_table(ctx);
     *out = ctx->gid[index];
     pthread_mutex_unlock(&ctx->gid_lock);
+    pthread_setcancelstate(cancel_state, NULL);
     return is_zero(&out->addr) ? -ENODATA : 0;
 }
 

@@ -197,13 +197,19 @@ void verbena_close(struct verbena_context *ctx)
     }
 }
 
-/* A program that ends without closing still owes its answers, and leaves its counters. */
+/* A program that ends without closing still owes its answers, and leaves its counters. Many call
+ * exit() in a signal handler, which may have come in the middle of any call of ours: so nothing is
+ * waited for here that this very thread may hold. */
 __attribute__((destructor)) static void at_exit(void)
 {
-    if (host_current == NULL || !host_alive(host_current))
+    if (pthread_mutex_trylock(&host_open_lock) != 0)
         return;
-    progress_flush(host_current);
-    stats_write(host_current);
+    struct host *h = host_current;
+    if (h != NULL && host_alive(h)) {
+        progress_farewell(h);
+        stats_write(h);
+    }
+    pthread_mutex_unlock(&host_open_lock);
 }
 
 struct host_object *host_object_create(struct verbena_context *ctx, void *owner)

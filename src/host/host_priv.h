@@ -54,8 +54,10 @@ struct host {
     bool helper_runs;
     int control_fd; /* eventfd: stop, or look at deadlines again */
     _Atomic bool stop;
+    _Atomic bool flush_wanted; /* set by progress_farewell, cleared by the helper */
     _Atomic uint64_t sleep_until_ns; /* 0: awake; written by the helper, cleared by who wakes it */
     _Atomic bool napping;
+    _Atomic bool deferred; /* the last poll left answers to the next call */
     _Atomic uint64_t polled_ns; /* when a program last polled; lowest bit: in vain */
 };
 
@@ -96,15 +98,17 @@ int config_read(struct host_config *c);
 /* progress.c */
 int progress_start(struct host *h);
 void progress_stop(struct host *h);
-/* Takes what has arrived; returns the time. */
-uint64_t progress_receive(struct host *h);
-/* The rest after progress_receive: sends, serves timers, calls back. Not urgent: the program got a
- * completion; what is to be sent may wait for its next call, or a helper's nap. */
-void progress_answer(struct host *h, uint64_t now_ns, bool urgent);
+/* Takes what has arrived, tells the time; returns packets seen. */
+unsigned progress_receive(struct host *h, uint64_t *now_ns);
+/* The rest after progress_receive: sends, serves timers, calls back. When the program got packets
+ * or completions, what is to be sent may wait for its next call, or a helper's nap. */
+void progress_answer(struct host *h, uint64_t now_ns, unsigned packets, int completions);
 /* Sends what is queued, serves timers, calls back; receives nothing. */
 void progress_send(struct host *h);
 /* The same, and waits for whoever sends: an answer that was owed when it was called has left. */
 void progress_flush(struct host *h);
+/* At the end of the program: the helper does what progress_flush does, in a moment or never. */
+void progress_farewell(struct host *h);
 /* Calls back for completions and async events. */
 void progress_dispatch(struct host *h);
 /* Somebody waits for events and will not poll: the helper must not nap. */

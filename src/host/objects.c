@@ -114,9 +114,10 @@ int verbena_cq_poll(struct verbena_context *ctx, struct cq *cq, int max, struct 
     }
     /* A completion goes to the program before answers (an ACK) go to the wire: most likely it now
      * posts, and both leave by one system call. */
-    uint64_t now = progress_receive(h);
+    uint64_t now;
+    unsigned packets = progress_receive(h, &now);
     int n = cq_maybe_ready(cq) ? cq_poll(cq, max, out) : 0;
-    progress_answer(h, now, n == 0);
+    progress_answer(h, now, packets, n);
     return n != 0 || !cq_maybe_ready(cq) ? n : cq_poll(cq, max, out);
 }
 

@@ -29,6 +29,8 @@ enum {
     STREAM_PACKETS = 16,   /* so many at a wake are a stream: more will come */
     CROWDED_MAX = 12, /* 2 for a wake that found nothing, 1 for one that shared with a poller */
     HELPER_STACK_BYTES = 512 << 10,
+    FAREWELL_TURN_NS = 50000,
+    FAREWELL_TURNS = 400, /* 20 ms and more */
     HELPER_SLICE_NS = 100000, /* the least that the kernel takes */
 };
 static const uint64_t NAP_FIRST_NS = 200000;
@@ -190,6 +192,15 @@ void progress_flush(struct host *h)
     progress_send(h);
 }
 
+void progress_farewell(struct host *h)
+{
+    const struct timespec turn = {0, FAREWELL_TURN_NS};
+    atomic_store(&h->flush_wanted, true);
+    wake(h);
+    for (unsigned i = 0; i < FAREWELL_TURNS && atomic_load(&h->flush_wanted); i++)
+        nanosleep(&turn, NULL);
+}
+
 static void receiver_packets(struct port_receiver *r, const struct rx_packet *p, unsigned n)
 {
     struct host *h = (struct host *)((char *)r - offsetof(struct host, receiver));
@@ -209,18 +220,23 @@ static unsigned receive_some(struct host *h, uint64_t now_ns, bool wait)
     return seen;
 }
 
-uint64_t progress_receive(struct host *h)
+unsigned progress_receive(struct host *h, uint64_t *now_ns)
 {
-    uint64_t now = host_now_ns();
-    atomic_store_explicit(&h->polled_ns, now | 1, memory_order_relaxed);
-    receive_some(h, now, false);
-    return now;
+    *now_ns = host_now_ns();
+    atomic_store_explicit(&h->polled_ns, *now_ns | 1, memory_order_relaxed);
+    return receive_some(h, *now_ns, false);
 }
 
-void progress_answer(struct host *h, uint64_t now_ns, bool urgent)
+void progress_answer(struct host *h, uint64_t now_ns, unsigned packets, int completions)
 {
-    if (!urgent)
+    if (completions != 0)
         atomic_store_explicit(&h->polled_ns, now_ns & ~1ull, memory_order_relaxed);
+    /* Packets without a completion may have been the WRITE that the program waits for: it answers
+     * now, or polls again. A stream is not kept waiting twice in a row. */
+    bool deferred = atomic_load_explicit(&h->deferred, memory_order_relaxed);
+    bool urgent = completions == 0 && (packets == 0 || deferred);
+    if (deferred == urgent)
+        atomic_store_explicit(&h->deferred, !urgent, memory_order_relaxed);
     /* While the helper naps it looks for unsent answers at the end of each nap, and before it goes
      * back to the socket: it stores, then looks; we queued, then look. */
     atomic_thread_fence(memory_order_seq_cst);
@@ -265,19 +281,18 @@ static unsigned helper_serve(struct host *h, bool ready)
 static bool helper_sleep(struct host *h, uint64_t nap_ns)
 {
     uint64_t now = host_now_ns();
+    const uint64_t soonest = now + OVERDUE_NS;
     uint64_t until = nap_ns != 0 ? now + nap_ns : UINT64_MAX;
     uint64_t d = deadline(h);
-    until = d < until ? d : until;
-    /* What is overdue is in the hands of another, or we had done it. */
-    until = until < now + OVERDUE_NS ? now + OVERDUE_NS : until;
-    atomic_store(&h->sleep_until_ns, until);
-    /* Whoever armed or queued something before that store could not see how long we sleep. */
-    send_queued(h, now);
-    d = deadline(h);
-    if (d < until && d > now + OVERDUE_NS) {
-        atomic_store(&h->sleep_until_ns, 0);
-        return false;
-    }
+    do {
+        until = d < until ? d : until;
+        /* What is overdue is in the hands of another, or we had done it. */
+        until = until < soonest ? soonest : until;
+        atomic_store(&h->sleep_until_ns, until);
+        /* Whoever armed or queued something before that store could not see how long we sleep. */
+        send_queued(h, now);
+        d = deadline(h);
+    } while (d < until && until > soonest);
     uint64_t left = until - now;
     struct timespec t = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
     struct pollfd fds[2] = {
@@ -352,6 +367,10 @@ static void *helper_main(void *arg)
     ask_for_short_slices();
     while (!atomic_load(&h->stop)) {
         bool ready = helper_sleep(h, nap_ns);
+        if (atomic_load_explicit(&h->flush_wanted, memory_order_relaxed)) {
+            progress_flush(h);
+            atomic_store(&h->flush_wanted, false);
+        }
         if (nap_ns == 0) {
             helper_woke(h, ready, &crowded);
             if (crowded >= CROWDED_MAX) {

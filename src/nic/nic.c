@@ -328,13 +328,12 @@ static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
     t->spans = 0;
     t->packet_bytes = 0;
     t->total_bytes = 0;
-    if (qp->requests_first) {
+    if (qp->requests_first && requester_next(qp, now_ns, t)) {
         qp->requests_first = false;
-        if (requester_next(qp, now_ns, t))
-            return true;
+        return true;
     }
     if (!responder_next(qp, now_ns, t))
-        return requester_next(qp, now_ns, t);
+        return !qp->requests_first && requester_next(qp, now_ns, t);
     qp->requests_first = true;
     return true;
 }

@@ -170,6 +170,7 @@ struct port_udp {
     struct udp_fd_list flows; /* most recently used first */
     unsigned flow_count, flow_max, connection_count;
     struct udp_fd *hot; /* where packets came from last */
+    unsigned rx_want;   /* messages that the next read asks for */
     unsigned empty_calls, busy_calls;
     uint8_t *rx_buffer; /* UDP_RX_MESSAGES of UDP_RX_BUFFER_BYTES */
     struct mmsghdr rx_message[UDP_RX_MESSAGES];

@@ -28,6 +28,7 @@ int udp_rx_init(struct port_udp *u)
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (u->rx_buffer == MAP_FAILED)
         u->rx_buffer = NULL;
+    u->rx_want = UDP_RX_MESSAGES;
     return u->rx_packet == NULL || u->rx_buffer == NULL ? -ENOMEM : 0;
 }
 
@@ -253,7 +254,9 @@ static unsigned datagram_input(struct port_udp *u, struct udp_fd *f, unsigned i)
 /* One recvmmsg on a datagram socket; returns packets seen. */
 static unsigned datagrams_read(struct port_udp *u, struct udp_fd *f)
 {
-    for (unsigned i = 0; i < UDP_RX_MESSAGES; i++) {
+    /* Looking for one more than there is costs a third of a system call: as many as are likely. */
+    unsigned want = u->rx_want;
+    for (unsigned i = 0; i < want; i++) {
         u->rx_iov[i] =
             (struct iovec){u->rx_buffer + (size_t)i * UDP_RX_BUFFER_BYTES + UDP_RX_HEAD_BYTES,
                            UDP_RX_BUFFER_BYTES - UDP_RX_HEAD_BYTES};
@@ -266,7 +269,10 @@ static unsigned datagrams_read(struct port_udp *u, struct udp_fd *f)
             .msg_controllen = UDP_RX_CONTROL_BYTES,
         };
     }
-    int r = recvmmsg(f->fd, u->rx_message, UDP_RX_MESSAGES, MSG_DONTWAIT, NULL);
+    int r = recvmmsg(f->fd, u->rx_message, want, MSG_DONTWAIT, NULL);
+    u->rx_want = r <= 0 ? 1 : 2 * (unsigned)r + 1;
+    if (u->rx_want > UDP_RX_MESSAGES)
+        u->rx_want = UDP_RX_MESSAGES;
     unsigned seen = 0;
     for (int i = 0; i < r; i++)
         seen += datagram_input(u, f, (unsigned)i);
