@@ -34,7 +34,7 @@ options= # of `verbena run`, words without spaces
 # shellcheck disable=SC2086 # split
 on_nic() { "$verbena" run $options -- timeout "$limit" "$@"; }
 
-row() { printf '%-16s %-27s %6s  %-26s %s\n' "$@" >>"$table"; }
+row() { printf '%-16s %-27s %6s  %-31s %s\n' "$@" >>"$table"; }
 
 progress() { # NAME
     step=$((step + 1))
@@ -147,8 +147,8 @@ if [ -f "$logs/counters" ]; then
 fi
 
 printf '\nWhat ran on the software NIC, between two processes, with no RDMA hardware:\n\n'
-printf '%-16s %-27s %6s  %-26s %s\n' program "what it does to its partner" size bandwidth latency
-printf '%108s\n' '' | tr ' ' -
+printf '%-16s %-27s %6s  %-31s %s\n' program "what it does to its partner" size bandwidth latency
+printf '%106s\n' '' | tr ' ' -
 cat "$table"
 printf '\n'
 if [ "$failed" -ne 0 ]; then
