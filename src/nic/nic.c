@@ -318,9 +318,9 @@ static struct qp *ready_take(struct nic *nic)
     return qp;
 }
 
-/* Replies go before requests, as the peer waits for them; but a peer that keeps on asking (be it
- * for a receive, RNR NAK after RNR NAK) must not silence this side's requests: after a train of
- * replies they have their turn. */
+/* A train of requests, then one of replies, in turn as long as there are both: a peer that keeps on
+ * asking (be it for a receive, RNR NAK after RNR NAK) must not silence this side's requests. Who
+ * was idle begins with requests: in a ping-pong the peer waits for those, and not for the ACK. */
 static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
 {
     t->path = &qp->attr.path;
@@ -332,10 +332,11 @@ static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
         qp->requests_first = false;
         return true;
     }
-    if (!responder_next(qp, now_ns, t))
-        return !qp->requests_first && requester_next(qp, now_ns, t);
+    bool replies = responder_next(qp, now_ns, t);
+    if (!replies && !qp->requests_first && requester_next(qp, now_ns, t))
+        return true;
     qp->requests_first = true;
-    return true;
+    return replies;
 }
 
 static void train_count(struct nic *nic, const struct train *t)

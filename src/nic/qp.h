@@ -49,7 +49,7 @@ struct qp {
     struct requester req;
     struct responder resp;
     bool sqd_pending;    /* SQD asked for, not drained yet */
-    bool requests_first; /* replies had their turn; nic_output */
+    bool requests_first; /* replies had their turn, or all was idle; nic_output */
     struct nic_event event[QP_EVENT_COUNT];
     /* Scheduler's, under nic->sched_lock. */
     bool ready; /* on nic->ready */
