@@ -37,6 +37,13 @@ static const struct dialogue dialogues[] = {
         {IN, OP_WRITE_ONLY, .psn = 4, .len = 300, .dma_len = 2, .key = K_NONE},
         ACK(.psn = 4, .msn = 0),
         {STATE, QP_STATE_RTS})},
+    /* soft-RoCE takes an ACK of a READ's own PSN for the end of the READ, without its data */
+    {"duplicate_write__the_ack_does_not_name_a_read", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 8, .dma_len = 8, .ack_req = true},
+        ACK(.psn = 5, .msn = 1), {IN, OP_READ_REQUEST, .psn = 6, .dma_len = 8},
+        {OUT, OP_READ_RESP_ONLY, .psn = 6, .msn = 2, .len = 8},
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 8, .dma_len = 8, .ack_req = true},
+        ACK(.psn = 5, .msn = 2), {MEM, .len = 8})},
     {"duplicate_read__executed_again", true, WITH(), STEPS(
         {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 300, .va = 64},
         {OUT, OP_READ_RESP_FIRST, .psn = 5, .msn = 1, .len = 256, .at = 64},

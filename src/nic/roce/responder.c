@@ -29,6 +29,7 @@ void responder_start(struct qp *qp)
     struct responder *r = &qp->resp;
     *r = (struct responder){0};
     r->epsn = psn_make(qp->attr.rq_psn);
+    r->ack_psn = psn_add(r->epsn, 0xffffff);
 }
 
 /* Behind what a NAK tells of, this one was dropped as well. */
@@ -237,6 +238,7 @@ static enum verdict execute_message(struct qp *qp, const struct rx_packet *p, ui
         r->message = flags & OPF_SEND ? RESP_MESSAGE_SEND : RESP_MESSAGE_WRITE;
     }
     r->received += p->payload_bytes;
+    r->ack_psn = r->epsn;
     r->epsn = psn_add(r->epsn, 1);
     if (flags & (OPF_LAST | OPF_ONLY)) {
         r->msn = psn_add(r->msn, 1);
@@ -381,7 +383,7 @@ static void nak_overtaken(struct qp *qp)
     if (psn_before(r->epsn, dropped_end)) {
         nak(qp, AETH_NAK, NAK_PSN_SEQUENCE);
         r->dropped_end = dropped_end;
-    } else {
+    } else if (psn_diff(r->epsn, r->ack_psn) == 1) { /* else a response is on its way */
         r->ack_due = true;
     }
 }
@@ -504,7 +506,7 @@ static enum emit emit_ack(struct qp *qp, struct train *t)
     uint8_t opcode = opcode_make(SERVICE_RC, OP_ACKNOWLEDGE);
     if (!train_fits(t, roce_packet_bytes(opcode, 0), 0))
         return EMIT_FULL;
-    struct psn psn = r->nak_due ? r->nak_psn : psn_add(r->epsn, 0xffffff);
+    struct psn psn = r->nak_due ? r->nak_psn : r->ack_psn;
     struct train_packet *p = train_add(t, qp, opcode, psn, 0);
     p->h.aeth.syndrome = r->nak_due ? r->nak_syndrome : ack_syndrome(qp);
     p->h.aeth.msn = r->msn;

@@ -80,6 +80,12 @@ enum resp_message {
 struct responder {
     struct psn epsn; /* next expected */
     struct psn msn;  /* messages completed */
+    /*
+     * Last executed packet of a SEND or WRITE: what an ACK names. Never a READ or atomic, which
+     * only its own response answers: soft-RoCE completes a READ without its data on an ACK of its
+     * PSN.
+     */
+    struct psn ack_psn;
     /* The message that is coming in. */
     enum resp_message message;
     uint32_t received; /* bytes of it so far */
