@@ -18,8 +18,7 @@ enum {
     V4_BYTES = 20,
     V6_BYTES = 40,
     UDP_BYTES = 8,
-    ONES_BYTES = 8,          /* stands for the LRH and the parts of a GRH that RoCE v2 lacks */
-    COPY_CHUNK_BYTES = 4096, /* what icrc_copy has just read stays in the first-level cache */
+    ONES_BYTES = 8, /* stands for the LRH and the parts of a GRH that RoCE v2 lacks */
     IP_PROTO_UDP_WIRE = 17,
 };
 
@@ -69,21 +68,6 @@ uint32_t icrc_begin(const struct icrc_pseudo *ip, const uint8_t bth[12])
 uint32_t icrc_update(uint32_t state, const uint8_t *bytes, size_t n)
 {
     return n == 0 ? state : crc32_gzip_refl(state, bytes, n);
-}
-
-uint32_t icrc_copy(uint32_t state, uint8_t *dst, const uint8_t *src, size_t n)
-{
-    while (n > 0) {
-        size_t chunk = n < COPY_CHUNK_BYTES ? n : COPY_CHUNK_BYTES;
-        memcpy(dst, src, chunk);
-        /* Of the copy, not of src: what is sent is then what was summed, even if the program
-         * writes to its buffer meanwhile. */
-        state = crc32_gzip_refl(state, dst, chunk);
-        dst += chunk;
-        src += chunk;
-        n -= chunk;
-    }
-    return state;
 }
 
 uint32_t icrc_end(uint32_t state)

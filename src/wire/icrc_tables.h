@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * icrc_tables.h: made by scripts/gen-icrc-tables.py, not by hand. Inverse powers of x^8 modulo the
- * CRC-32 polynomial, bit-reflected: [k] undoes k (or 64 k) bytes that went through the CRC.
+ * CRC-32 polynomial, bit-reflected: [k] undoes k (or 64 k) bytes that went through the CRC. Then
+ * factors for folding with carry-less multiplication (icrc_copy.c).
  */
 #ifndef WIRE_ICRC_TABLES_H
 #define WIRE_ICRC_TABLES_H
@@ -36,6 +37,14 @@ static const uint32_t icrc_unshift_64_bytes[128] = {
     0x451d0b9b, 0x0a8ad7c7, 0xdec3dce6, 0xec52fed8, 0x0d8612a4, 0x5a95f66d, 0x93e0539d, 0x62f252ce,
     0xfbbed370, 0x54731774, 0xe6f6f51a, 0x581d04ba, 0xde56273d, 0x2e877577, 0x933f3dea, 0xd3109ce2,
     0x6ea3d5cf, 0xb29cab65, 0x17c990c6, 0xcc35488f, 0x6bf15eb4, 0xa13e23be, 0x9148c0ed, 0x061afea1,
+};
+enum icrc_fold_by { ICRC_FOLD_16, ICRC_FOLD_32, ICRC_FOLD_48, ICRC_FOLD_64, ICRC_FOLD_256 };
+static const uint64_t icrc_fold[5][2] = {
+    {0x1751997d0u, 0x0ccaa009eu},
+    {0x0f1da05aau, 0x15a546366u},
+    {0x03db1ecdcu, 0x174359406u},
+    {0x154442bd4u, 0x1c6e41596u},
+    {0x11542778au, 0x1322d1430u},
 };
 /* clang-format on */
 
