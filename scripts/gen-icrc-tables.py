@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
 Prints src/wire/icrc_tables.h: inverse powers of x^8 modulo the CRC-32 polynomial, which move a CRC
-syndrome back over the bytes that follow the flipped ones, and factors for folding. Run it, redirect it over that file.
+syndrome back over the bytes that follow the flipped ones, and factors for folding. Run it, redirect
+it over that file.
 """
 POLY = 0xEDB88320  # CRC-32, bit-reflected: bit 31 is x^0, bit 0 is x^31
 
