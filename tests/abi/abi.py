@@ -16,6 +16,13 @@ def dynamic_symbols(path):
     return [m.groups() for m in found if m]
 
 
+def dynamic_flags(path):
+    """Words of the FLAGS_1 entry of the dynamic section, such as NODELETE."""
+    out = subprocess.run(["readelf", "-dW", path], check=True, capture_output=True, text=True)
+    lines = [line for line in out.stdout.splitlines() if "(FLAGS_1)" in line]
+    return set(lines[0].split(":", 1)[1].split()) if lines else set()
+
+
 class Exports:
     """What a library offers to the dynamic loader."""
 

@@ -59,6 +59,16 @@ def main():
         + [f"not in the list: {s}" for s in sorted(have - want)],
     )
     tap.case("nodes__all_releases", nodes(exports))
+    here = os.path.dirname(os.path.abspath(sys.argv[1]))
+    # A thread of ours may run on after a dlclose by a program that left objects behind.
+    tap.case(
+        "flags__stay_loaded",
+        [
+            f"{name} can be unloaded"
+            for name in ("libibverbs.so.1", "libverbena.so.0")
+            if "NODELETE" not in abi.dynamic_flags(os.path.join(here, name))
+        ],
+    )
     rows = [line.split() for line in abi.data_lines(os.path.join(HERE, "libibverbs.imports"))]
     missing = [(exports.lacks(name, node), by) for name, node, by in rows]
     tap.case("imports__debian_12", [f"{why}, wanted by {by}" for why, by in missing if why])
