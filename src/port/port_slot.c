@@ -14,12 +14,14 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 enum {
     FORWARD_MAGIC = 0x56425231,
     LISTEN_BACKLOG = 64,
+    ACCEPTS_MAX = 2 * LISTEN_BACKLOG, /* of one call */
 };
 
 /* What precedes the packets; one machine, hence host order. */
@@ -71,6 +73,7 @@ int udp_slot_claim(struct port_udp *u)
         if (bind(fd, (struct sockaddr *)&a, n) == 0 && listen(fd, LISTEN_BACKLOG) == 0) {
             struct udp_fd *f;
             int err = udp_fd_add(u, fd, UDP_FD_LISTENER, false, &f);
+            u->listener = err == 0 ? f : NULL;
             u->slot = slot;
             u->slot_mine[slot] = err == 0;
             return err;
@@ -91,15 +94,40 @@ void udp_slot_fini(struct port_udp *u)
             close(u->slot_fd[i]);
         u->slot_fd[i] = -1;
     }
+    if (u->accept_spare_fd >= 0)
+        close(u->accept_spare_fd);
+    u->accept_spare_fd = -1;
 }
 
-void udp_slot_accept(struct port_udp *u, struct udp_fd *listener)
+/* The next connection, or -errno. */
+static int accept_next(struct port_udp *u)
 {
-    for (;;) {
-        int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0)
+    const int flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+    int fd = accept4(u->listener->fd, NULL, NULL, flags);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE) && u->accept_spare_fd >= 0) {
+        /* Most likely the leader, by whom all of our packets come. */
+        close(u->accept_spare_fd);
+        u->accept_spare_fd = -1;
+        fd = accept4(u->listener->fd, NULL, NULL, flags);
+    }
+    return fd < 0 ? -errno : fd;
+}
+
+void udp_slot_accept(struct port_udp *u)
+{
+    u->accept_later = false;
+    /* Not for ever: another user may connect as fast as we refuse. */
+    for (unsigned i = 0; i < ACCEPTS_MAX; i++) {
+        int fd = accept_next(u);
+        if (fd == -EAGAIN)
             return;
+        if (fd == -EINTR || fd == -ECONNABORTED)
+            continue;
         struct udp_fd *f;
+        if (fd < 0) {
+            u->accept_later = true;
+            return;
+        }
         if (!peer_allowed(u, fd) || u->connection_count >= UDP_MAX_CONNECTIONS) {
             udp_count(u, UDP_slot_refused, 1);
             close(fd);
@@ -107,6 +135,9 @@ void udp_slot_accept(struct port_udp *u, struct udp_fd *listener)
             u->connection_count++;
         }
     }
+    /* It is watched for changes only: set anew, it shows at once what still waits. */
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = u->listener};
+    epoll_ctl(u->epoll_fd, EPOLL_CTL_MOD, u->listener->fd, &event);
 }
 
 /* A message to a run; false: it makes no sense. */
@@ -176,6 +207,8 @@ unsigned udp_slot_read(struct port_udp *u, struct udp_fd *connection)
     if (closed) {
         u->connection_count--;
         udp_fd_close(u, connection);
+        if (u->accept_spare_fd < 0)
+            u->accept_spare_fd = udp_spare_fd();
     }
     return seen;
 }

@@ -15,6 +15,7 @@
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +79,7 @@ struct port_tap {
     int claim_fd[MAX_CLAIMS];
     struct known_port known[KNOWN_PORTS]; /* receiving side's */
     int64_t wall_offset_ns;
+    _Atomic bool full; /* a record could not be written: none behind it could be read */
     unsigned own_addrs;
     struct own_addr own[MAX_OWN_ADDRS];
     struct tap_side side[2];
@@ -191,12 +193,15 @@ static bool sender_captures(struct port_tap *tap, uint64_t now_ns, const struct 
 static void side_write(struct port_tap *tap, struct tap_side *s)
 {
     uint32_t done = 0;
-    while (done < s->used && tap->fd >= 0) {
+    while (done < s->used && tap->fd >= 0 && !atomic_load(&tap->full)) {
         ssize_t r = write(tap->fd, s->bytes + done, s->used - done);
         if (r < 0 && errno == EINTR)
             continue;
-        if (r <= 0)
-            break; /* disk full: what is missing is missing */
+        if (r <= 0) {
+            if (!atomic_exchange(&tap->full, true))
+                fprintf(stderr, "verbena: the capture ends here: %s\n", strerror(errno));
+            break;
+        }
         done += (uint32_t)r;
     }
     s->used = 0;

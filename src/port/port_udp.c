@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -39,6 +40,9 @@ int udp_fd_add(struct port_udp *u, int fd, enum udp_fd_kind kind, bool v6, struc
 {
     struct udp_fd *f = calloc(1, sizeof(*f));
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = f};
+    /* A connection that cannot be taken (no descriptor is left) must not keep us awake. */
+    if (kind == UDP_FD_LISTENER)
+        event.events |= EPOLLET;
     if (f == NULL || epoll_ctl(u->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
         int err = f == NULL ? -ENOMEM : -errno;
         free(f);
@@ -68,6 +72,11 @@ void udp_fd_close(struct port_udp *u, struct udp_fd *f)
     if (u->hot == f)
         u->hot = NULL;
     TAILQ_INSERT_TAIL(&u->graveyard, f, link);
+}
+
+int udp_spare_fd(void)
+{
+    return eventfd(0, EFD_CLOEXEC);
 }
 
 static void wildcard_options(struct port_udp *u, int fd, bool v6)
@@ -152,12 +161,7 @@ static void udp_abandon(struct port *p)
     TAILQ_FOREACH(f, &u->fds, link)
     close(f->fd);
     udp_slot_fini(u);
-    for (unsigned i = 0; i < UDP_TX_SOCKETS; i++) {
-        if (u->tx4[i].fd >= 0)
-            close(u->tx4[i].fd);
-        if (u->tx6[i].fd >= 0)
-            close(u->tx6[i].fd);
-    }
+    udp_tx_close(u);
 }
 
 static void udp_sink(struct nic_sink *sink, const struct train *t)
@@ -262,6 +266,7 @@ int port_udp_create(const struct port_udp_config *config, struct port **out)
     TAILQ_INIT(&u->graveyard);
     for (unsigned i = 0; i < UDP_SLOTS; i++)
         u->slot_fd[i] = -1;
+    u->accept_spare_fd = udp_spare_fd();
     struct rlimit files;
     u->flow_max = UDP_MAX_FLOWS;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 4 < u->flow_max)

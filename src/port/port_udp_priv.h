@@ -162,6 +162,7 @@ struct port_udp {
     uint64_t gso_off_until_ns;
     uint64_t tx_now_ns;           /* of the last flush */
     _Atomic uint64_t tx_retry_ns; /* 0, or when a full socket is tried again */
+    int tx_spare_fd; /* given up for the first socket when no descriptor is left; or -1 */
 
     /* Receiving side. */
     int epoll_fd;
@@ -184,6 +185,9 @@ struct port_udp {
     struct udp_source source[UDP_SOURCES];
 
     /* Slots. */
+    struct udp_fd *listener;
+    int accept_spare_fd; /* given up for a connection when no descriptor is left; or -1 */
+    bool accept_later;   /* connections wait that could not be taken */
     uint32_t slot;
     bool slot_mine[UDP_SLOTS];
     int slot_fd[UDP_SLOTS]; /* connections to their owners, -1: none */
@@ -218,12 +222,16 @@ bool udp_uid_allowed(const struct port_udp *u, uid_t uid);
 /* A receiving-side descriptor into the epoll set; -errno and fd closed when it fails. */
 int udp_fd_add(struct port_udp *u, int fd, enum udp_fd_kind kind, bool v6, struct udp_fd **out);
 void udp_fd_close(struct port_udp *u, struct udp_fd *f);
+/* A descriptor for bad times, when the program has used up all others; or -1. */
+int udp_spare_fd(void);
 /* A datagram socket on the RoCE port of the wildcard address, not yet in the epoll set; or
  * -errno. */
 int udp_socket_wildcard(struct port_udp *u, bool v6);
 
 /* port_udp_tx.c */
 int udp_tx_init(struct port_udp *u);
+/* Its descriptors only. */
+void udp_tx_close(struct port_udp *u);
 void udp_tx_fini(struct port_udp *u);
 void udp_tx_train(struct port_udp *u, const struct train *t);
 void udp_tx_train_flipped(struct port_udp *u, const struct train *t, uint32_t bit);
@@ -239,7 +247,7 @@ unsigned udp_rx_run(struct port_udp *u, struct udp_run *run);
 /* port_slot.c */
 int udp_slot_claim(struct port_udp *u);
 void udp_slot_fini(struct port_udp *u);
-void udp_slot_accept(struct port_udp *u, struct udp_fd *listener);
+void udp_slot_accept(struct port_udp *u);
 /* Reads forwarded runs; returns packets seen. */
 unsigned udp_slot_read(struct port_udp *u, struct udp_fd *connection);
 /* Passes n bytes of a run, packets of one slot, on to its owner. */

@@ -37,6 +37,7 @@ int udp_tx_init(struct port_udp *u)
 {
     for (unsigned i = 0; i < UDP_TX_SOCKETS; i++)
         u->tx4[i].fd = u->tx6[i].fd = -1;
+    u->tx_spare_fd = udp_spare_fd();
     u->tx_message = calloc(UDP_TX_MESSAGES, sizeof(*u->tx_message));
     u->tx_arena = mmap(NULL, UDP_TX_ARENA_BYTES, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -54,7 +55,7 @@ int udp_tx_init(struct port_udp *u)
     return 0;
 }
 
-void udp_tx_fini(struct port_udp *u)
+void udp_tx_close(struct port_udp *u)
 {
     for (unsigned i = 0; i < UDP_TX_SOCKETS; i++) {
         if (u->tx4[i].fd >= 0)
@@ -63,6 +64,14 @@ void udp_tx_fini(struct port_udp *u)
             close(u->tx6[i].fd);
         u->tx4[i].fd = u->tx6[i].fd = -1;
     }
+    if (u->tx_spare_fd >= 0)
+        close(u->tx_spare_fd);
+    u->tx_spare_fd = -1;
+}
+
+void udp_tx_fini(struct port_udp *u)
+{
+    udp_tx_close(u);
     if (u->tx_arena != NULL)
         munmap(u->tx_arena, UDP_TX_ARENA_BYTES);
     free(u->tx_message);
@@ -104,16 +113,33 @@ static bool tx_socket_bind(int fd, bool v6, uint16_t sport)
                 v6 ? sizeof(a6) : sizeof(a4)) == 0;
 }
 
+/* Any socket that is there; NULL: none. */
+static struct udp_tx_socket *tx_socket_any(struct udp_tx_socket *all)
+{
+    for (unsigned i = 0; i < UDP_TX_SOCKETS; i++) {
+        if (all[i].fd >= 0)
+            return &all[i];
+    }
+    return NULL;
+}
+
 /* The socket for a wanted source port: the port itself when it is the first of its class and free,
- * else the one that the class already has. NULL: none can be made. */
+ * else the one that the class already has, else (no descriptor or port is left) any. NULL: none. */
 static struct udp_tx_socket *tx_socket(struct port_udp *u, bool v6, uint16_t wanted)
 {
-    struct udp_tx_socket *s = &(v6 ? u->tx6 : u->tx4)[wanted % UDP_TX_SOCKETS];
+    const int type = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    struct udp_tx_socket *all = v6 ? u->tx6 : u->tx4;
+    struct udp_tx_socket *s = &all[wanted % UDP_TX_SOCKETS];
     if (s->fd >= 0)
         return s;
-    int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(v6 ? AF_INET6 : AF_INET, type, 0);
+    if (fd < 0 && tx_socket_any(all) == NULL && u->tx_spare_fd >= 0) {
+        close(u->tx_spare_fd);
+        u->tx_spare_fd = -1;
+        fd = socket(v6 ? AF_INET6 : AF_INET, type, 0);
+    }
     if (fd < 0)
-        return NULL;
+        return tx_socket_any(all);
     tx_socket_options(fd, v6);
     uint32_t offset = wanted;
     for (unsigned i = 0; i < BIND_TRIES; i++) {
@@ -128,7 +154,7 @@ static struct udp_tx_socket *tx_socket(struct port_udp *u, bool v6, uint16_t wan
         offset += 97; /* somewhere else: neighbours are likely to be taken as well */
     }
     close(fd);
-    return NULL;
+    return tx_socket_any(all);
 }
 
 static void control_add(struct udp_tx_message *m, int level, int type, const void *data, size_t n)

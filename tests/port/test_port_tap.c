@@ -4,10 +4,12 @@
  */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,6 +91,33 @@ static unsigned parse(size_t n)
         at += sizeof(r) + r[2];
     }
     return records;
+}
+
+/* A disk that is full for a while leaves no torn record in the middle. */
+static void tap__ends_where_the_file_is_full(void **state)
+{
+    (void)state;
+    struct port_tap *tap;
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(port_tap_create(path, 5, &tap), 0);
+    packet(tap, 1, 1, false, true, 20);
+    port_tap_observer(tap)->done(port_tap_observer(tap), true);
+    size_t whole = slurp();
+    signal(SIGXFSZ, SIG_IGN);
+    small = before;
+    small.rlim_cur = whole + 30;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    packet(tap, 2, 2, false, true, 200);
+    port_tap_observer(tap)->done(port_tap_observer(tap), true);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    for (int sent = 0; sent < 2; sent++) {
+        packet(tap, 3, 3, false, sent != 0, 20);
+        port_tap_observer(tap)->done(port_tap_observer(tap), sent != 0);
+    }
+    port_tap_close(tap);
+    assert_int_equal(slurp(), whole + 30);
+    assert_int_equal(parse(whole), 1);
 }
 
 static void tap__record_as_the_wire_has_it(void **state)
@@ -208,6 +237,7 @@ static void tap__refuses_what_is_not_a_capture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(tap__ends_where_the_file_is_full, start, end),
         cmocka_unit_test_setup_teardown(tap__record_as_the_wire_has_it, start, end),
         cmocka_unit_test_setup_teardown(tap__several_writers_tear_nothing, start, end),
         cmocka_unit_test_setup_teardown(tap__packet_between_writers_is_recorded_once, start, end),

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_port_limits.c: the UDP port when no descriptor is left, and when others connect to its slot
+ * faster than they can be served.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "port/port_udp.h"
+#include "private_net.h"
+
+enum { MAX_FILES = 128, TEST_UDP_PORT = 14792, CONNECTIONS = 3, LISTEN_BACKLOG = 64 };
+
+static int filler[MAX_FILES];
+static int fillers;
+
+static void use_up_descriptors(void)
+{
+    struct rlimit few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &few), 0);
+    few.rlim_cur = MAX_FILES;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    int fd;
+    while ((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        filler[fillers++] = fd;
+    assert_int_equal(errno, EMFILE);
+}
+
+static void give_back_descriptors(void)
+{
+    while (fillers > 0)
+        close(filler[--fillers]);
+}
+
+static void none(struct port_receiver *r, const struct rx_packet *p, unsigned n)
+{
+    (void)r;
+    (void)p;
+    (void)n;
+}
+
+static void receive(struct port *p)
+{
+    struct port_receiver r = {.packets = none};
+    for (unsigned i = 0; i < PORT_EMPTY_CALLS; i++)
+        p->ops->receive(p, 1, &r, 512);
+}
+
+static bool readable(struct port *p)
+{
+    struct pollfd f = {.fd = p->ops->fd(p), .events = POLLIN};
+    return poll(&f, 1, 0) == 1;
+}
+
+static struct port *make(void)
+{
+    const struct port_udp_config c = {.udp_port = TEST_UDP_PORT, .seed = 1};
+    struct port *p;
+    assert_int_equal(port_udp_create(&c, &p), 0);
+    return p;
+}
+
+static void connect_slot(struct port *p, int fd)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "verbena/slot/%u", port_udp_slot(p));
+    socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, length), 0);
+}
+
+static uint64_t count_of(struct port *p, const char *want)
+{
+    const char *name;
+    uint64_t v;
+    for (unsigned i = 0; (name = p->ops->counter(p, i, &v)) != NULL; i++) {
+        if (strcmp(name, want) == 0)
+            return v;
+    }
+    fail_msg("no counter %s", want);
+    return 0;
+}
+
+/* The first connection is served by a descriptor kept for it; the others wait, and wake nobody. */
+static void limits__connections_without_a_descriptor(void **state)
+{
+    (void)state;
+    struct port *p = make();
+    int fd[CONNECTIONS];
+    uint64_t malformed = 0;
+    for (unsigned i = 0; i < CONNECTIONS; i++)
+        fd[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    use_up_descriptors();
+    for (unsigned i = 0; i < CONNECTIONS; i++) {
+        connect_slot(p, fd[i]);
+        assert_int_equal(send(fd[i], "x", 1, MSG_NOSIGNAL), 1);
+        for (unsigned k = 0; k < 3; k++)
+            receive(p);
+        assert_false(readable(p));
+        malformed = count_of(p, "slot_drop_malformed");
+        assert_int_equal(malformed, 1);
+    }
+    give_back_descriptors();
+    for (unsigned k = 0; k < 3; k++)
+        receive(p);
+    assert_int_equal(count_of(p, "slot_drop_malformed"), CONNECTIONS);
+    for (unsigned i = 0; i < CONNECTIONS; i++)
+        close(fd[i]);
+    p->ops->close(p);
+}
+
+/* All of a full backlog are taken, be it in several calls. */
+static void limits__full_backlog_is_taken(void **state)
+{
+    (void)state;
+    struct port *p = make();
+    int fd[LISTEN_BACKLOG];
+    for (unsigned i = 0; i < LISTEN_BACKLOG; i++) {
+        fd[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        connect_slot(p, fd[i]);
+        assert_int_equal(send(fd[i], "x", 1, MSG_NOSIGNAL), 1);
+    }
+    assert_true(readable(p));
+    for (unsigned k = 0; k < 100 && readable(p); k++)
+        receive(p);
+    assert_int_equal(count_of(p, "slot_drop_malformed"), LISTEN_BACKLOG);
+    for (unsigned i = 0; i < LISTEN_BACKLOG; i++)
+        close(fd[i]);
+    receive(p);
+    p->ops->close(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limits__full_backlog_is_taken),
+        cmocka_unit_test(limits__connections_without_a_descriptor),
+    };
+    private_net_enter();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
