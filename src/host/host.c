@@ -132,6 +132,21 @@ static int host_create(struct host **out)
     return 0;
 }
 
+/* A thread cancelled in one of the many system calls under the open lock would take it along. */
+static int open_lock(void)
+{
+    int cancel_state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    pthread_mutex_lock(&host_open_lock);
+    return cancel_state;
+}
+
+static void open_unlock(int cancel_state)
+{
+    pthread_mutex_unlock(&host_open_lock);
+    pthread_setcancelstate(cancel_state, NULL);
+}
+
 int verbena_open(const char *device_name, const struct verbena_callbacks *cb, void *owner,
                  struct verbena_context **out)
 {
@@ -143,7 +158,7 @@ int verbena_open(const char *device_name, const struct verbena_callbacks *cb, vo
         free(ctx);
         return err;
     }
-    pthread_mutex_lock(&host_open_lock);
+    int cancel_state = open_lock();
     if (host_current != NULL && !host_alive(host_current))
         fork_abandon(host_current); /* a raw clone: no handler ran */
     if (host_current == NULL)
@@ -152,7 +167,7 @@ int verbena_open(const char *device_name, const struct verbena_callbacks *cb, vo
         host_current->users++;
         ctx->host = host_current;
     }
-    pthread_mutex_unlock(&host_open_lock);
+    open_unlock(cancel_state);
     if (err != 0) {
         free(ctx);
         return err;
@@ -181,7 +196,7 @@ void verbena_close(struct verbena_context *ctx)
     ctx->callbacks = (struct verbena_callbacks){0};
     progress_unlock(&h->events);
     progress_dispatch(h);
-    pthread_mutex_lock(&host_open_lock);
+    int cancel_state = open_lock();
     /* Objects that the program left behind keep the engine, and the contexts they name. */
     bool left = atomic_load(&ctx->objects) != 0;
     h->users--;
@@ -190,7 +205,7 @@ void verbena_close(struct verbena_context *ctx)
         host_destroy(h);
         host_current = NULL;
     }
-    pthread_mutex_unlock(&host_open_lock);
+    open_unlock(cancel_state);
     if (!left) {
         pthread_mutex_destroy(&ctx->gid_lock);
         free(ctx);

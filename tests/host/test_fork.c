@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -74,6 +75,10 @@ static int use_inherited(struct endpoint *e, const struct endpoint_name *peer)
     if (verbena_qp_destroy(e->ctx, e->qp) != -EIO || verbena_mr_dereg(e->ctx, e->mr) != -EIO ||
         verbena_cq_destroy(e->ctx, e->cq) != -EIO || verbena_pd_destroy(e->ctx, e->pd) != -EIO)
         return 6;
+    struct verbena_gid gid;
+    struct verbena_device device;
+    if (verbena_gid_query(e->ctx, 0, &gid) != -EIO || verbena_device_query(e->ctx, &device) != -EIO)
+        return 8;
     uint64_t value;
     return verbena_counter(0, &value) != NULL ? 7 : 0;
 }
@@ -91,8 +96,13 @@ static void fork__child_inherits_no_descriptor(void **state)
     for (unsigned i = 0; i < 3; i++) {
         pid_t pid = fork();
         assert_true(pid >= 0);
-        if (pid == 0)
+        if (pid == 0) {
+            int cancel_state;
+            pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &cancel_state);
+            if (cancel_state != PTHREAD_CANCEL_ENABLE)
+                _exit(101);
             _exit(open_descriptors() == before ? use_inherited(&a, &nb) : 100);
+        }
         assert_true(write_works(&a, &nb));
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_int_equal(status, 0);
