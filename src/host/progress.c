@@ -30,7 +30,7 @@ enum {
     CROWDED_MAX = 12, /* 2 for a wake that found nothing, 1 for one that shared with a poller */
     HELPER_STACK_BYTES = 512 << 10,
     FAREWELL_TURN_NS = 50000,
-    FAREWELL_TURNS = 400, /* 20 ms and more */
+    FAREWELL_TURNS = 400,     /* 20 ms and more */
     HELPER_SLICE_NS = 100000, /* the least that the kernel takes */
 };
 static const uint64_t NAP_FIRST_NS = 200000;
