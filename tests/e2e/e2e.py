@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -188,18 +189,21 @@ def on_nic(*command, options=(), tool=None):
 
 
 _next_port = 20000 + os.getpid() % 20000
+_port_lock = threading.Lock()  # some cases run pairs side by side
 
 
 def free_port():
     """A TCP port that nobody listens on, in our namespace."""
     global _next_port
     while True:
-        _next_port = _next_port + 1 if _next_port < 60000 else 20000
+        with _port_lock:
+            _next_port = _next_port + 1 if _next_port < 60000 else 20000
+            port = _next_port
         with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             try:
-                probe.bind(("::", _next_port))
-                return _next_port
+                probe.bind(("::", port))
+                return port
             except OSError:
                 continue
 
