@@ -116,4 +116,4 @@ def cases(tap):
 
 
 if __name__ == "__main__":
-    sys.exit(e2e.main(cases))
+    sys.exit(e2e.main(cases, isolated=False))
