@@ -235,8 +235,9 @@ void progress_answer(struct host *h, uint64_t now_ns, unsigned packets, int comp
      * now, or polls again. A stream is not kept waiting twice in a row. */
     bool deferred = atomic_load_explicit(&h->deferred, memory_order_relaxed);
     bool urgent = completions == 0 && (packets == 0 || deferred);
-    if (deferred == urgent)
-        atomic_store_explicit(&h->deferred, !urgent, memory_order_relaxed);
+    bool defers = !urgent && nic_has_output(h->nic);
+    if (deferred != defers)
+        atomic_store_explicit(&h->deferred, defers, memory_order_relaxed);
     /* While the helper naps it looks for unsent answers at the end of each nap, and before it goes
      * back to the socket: it stores, then looks; we queued, then look. */
     atomic_thread_fence(memory_order_seq_cst);
