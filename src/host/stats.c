@@ -54,8 +54,9 @@ void stats_write(struct host *h)
         used += (size_t)n;
     }
     bool to_stderr = strcmp(path, "-") == 0;
-    int fd =
-        to_stderr ? STDERR_FILENO : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    /* Not blocking: a pipe without a reader is an error, not a wait. */
+    int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK;
+    int fd = to_stderr ? STDERR_FILENO : open(path, flags, 0666);
     if (fd < 0 || write(fd, text, used) != (ssize_t)used)
         fprintf(stderr, "verbena: VERBENA_STATS=%s: %s\n", path, strerror(errno));
     if (fd >= 0 && !to_stderr)

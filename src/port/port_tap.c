@@ -278,7 +278,8 @@ int port_tap_create(const char *path, int64_t wall_offset_ns, struct port_tap **
     tap->observer.done = tap_done;
     tap->observer.source = tap_source;
     tap->wall_offset_ns = wall_offset_ns;
-    tap->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    /* A pipe whose reader is slow ends the capture, instead of stopping the network. */
+    tap->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
     int err = tap->fd < 0 ? -errno : start_file(tap);
     if (err != 0) {
         port_tap_close(tap);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -118,6 +119,23 @@ static void tap__ends_where_the_file_is_full(void **state)
     port_tap_close(tap);
     assert_int_equal(slurp(), whole + 30);
     assert_int_equal(parse(whole), 1);
+}
+
+/* A pipe that nobody reads. */
+static void tap__does_not_wait_for_a_reader(void **state)
+{
+    (void)state;
+    struct port_tap *tap;
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    alarm(20);
+    assert_int_equal(port_tap_create(path, 5, &tap), 0);
+    for (unsigned i = 0; i < 1000; i++) {
+        packet(tap, i, 1, false, true, 500);
+        port_tap_observer(tap)->done(port_tap_observer(tap), true);
+    }
+    port_tap_close(tap);
+    alarm(0);
 }
 
 static void tap__record_as_the_wire_has_it(void **state)
@@ -237,6 +255,7 @@ static void tap__refuses_what_is_not_a_capture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(tap__does_not_wait_for_a_reader, start, end),
         cmocka_unit_test_setup_teardown(tap__ends_where_the_file_is_full, start, end),
         cmocka_unit_test_setup_teardown(tap__record_as_the_wire_has_it, start, end),
         cmocka_unit_test_setup_teardown(tap__several_writers_tear_nothing, start, end),
