@@ -171,6 +171,9 @@ void nic_forget_qp(struct qp *qp)
 void nic_qp_ready(struct qp *qp)
 {
     struct nic *nic = qp->nic;
+    /* Whoever takes it off the list locks the QP afterwards, and so sees what we did. */
+    if (atomic_load_explicit(&qp->ready, memory_order_relaxed))
+        return;
     lock_take(&nic->sched_lock);
     if (!qp->ready) {
         qp->ready = true;
@@ -266,12 +269,18 @@ static bool input_admit(struct nic *nic, const struct qp *qp, const struct rx_pa
     return true;
 }
 
-static void input_packet(struct nic *nic, struct qp *qp, uint64_t now_ns, const struct rx_packet *p)
+/* What one nic_input took in. */
+struct input_total {
+    uint64_t packets, bytes;
+};
+
+static void input_packet(struct nic *nic, struct qp *qp, uint64_t now_ns, const struct rx_packet *p,
+                         struct input_total *t)
 {
     if (!input_admit(nic, qp, p))
         return;
-    nic_count(nic, COUNTER_rx_packets, 1);
-    nic_count(nic, COUNTER_rx_bytes, p->payload_bytes);
+    t->packets++;
+    t->bytes += p->payload_bytes;
     if ((p->traffic_class & 3) == 3)
         nic_count(nic, COUNTER_rx_ecn_marked_packets, 1);
     if (opcode_info(p->h.bth.opcode)->flags & OPF_RESPONSE)
@@ -283,6 +292,7 @@ static void input_packet(struct nic *nic, struct qp *qp, uint64_t now_ns, const 
 void nic_input(struct nic *nic, uint64_t now_ns, const struct rx_packet *packets, unsigned n)
 {
     struct qp *qp = NULL; /* locked */
+    struct input_total t = {0};
     for (unsigned i = 0; i < n; i++) {
         const struct rx_packet *p = &packets[i];
         if (!p->icrc_ok) {
@@ -299,10 +309,12 @@ void nic_input(struct nic *nic, uint64_t now_ns, const struct rx_packet *packets
             }
             lock_take(&qp->lock);
         }
-        input_packet(nic, qp, now_ns, p);
+        input_packet(nic, qp, now_ns, p, &t);
     }
     if (qp != NULL)
         lock_drop(&qp->lock);
+    nic_count(nic, COUNTER_rx_packets, t.packets);
+    nic_count(nic, COUNTER_rx_bytes, t.bytes);
 }
 
 static struct qp *ready_take(struct nic *nic)

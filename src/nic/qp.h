@@ -52,7 +52,7 @@ struct qp {
     bool requests_first; /* replies had their turn, or all was idle; nic_output */
     struct nic_event event[QP_EVENT_COUNT];
     /* Scheduler's, under nic->sched_lock. */
-    bool ready; /* on nic->ready */
+    _Atomic bool ready; /* on nic->ready; read without that lock as well */
     TAILQ_ENTRY(qp) ready_link;
     struct heap_node timer;
 };

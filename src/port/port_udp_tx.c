@@ -28,6 +28,7 @@
 enum {
     DEFAULT_HOP_LIMIT = 64,
     BIND_TRIES = 256,
+    SMALL_PAYLOAD_BYTES = 256,
     GSO_FAILURES_OFF = 3, /* that many refused runs in a row: stop trying for a while */
 };
 static const uint64_t GSO_OFF_NS = 1000000000;
@@ -210,6 +211,29 @@ static void message_address(struct port_udp *u, struct udp_tx_message *m, const 
     }
 }
 
+/* Payload and pad of a packet to out; returns the CRC after the headers and them. */
+static uint32_t stage_payload(const struct train *t, const struct train_packet *k, uint32_t crc,
+                              size_t head, uint8_t pad, uint8_t *out)
+{
+    bool small = k->payload_bytes <= SMALL_PAYLOAD_BYTES;
+    uint8_t *p = out + head;
+    if (!small)
+        crc = icrc_update(crc, out + BTH_BYTES, head - BTH_BYTES);
+    for (unsigned i = 0; i < k->spans; i++) {
+        const struct span *s = &t->span[k->first_span + i];
+        if (small)
+            memcpy(p, s->addr, s->bytes);
+        else
+            crc = icrc_copy(crc, p, s->addr, s->bytes);
+        p += s->bytes;
+    }
+    assert(p == out + head + k->payload_bytes);
+    memset(p, 0, pad);
+    if (small) /* one sum over all costs less than one over each piece */
+        return icrc_update(crc, out + BTH_BYTES, head - BTH_BYTES + k->payload_bytes + pad);
+    return icrc_update(crc, p, pad);
+}
+
 /* Bytes of one packet to out; returns how many. */
 static uint32_t stage_packet(const struct train *t, const struct train_packet *k,
                              struct icrc_pseudo *ip, uint8_t *out)
@@ -218,21 +242,8 @@ static uint32_t stage_packet(const struct train *t, const struct train_packet *k
     uint8_t pad = roce_pad(k->payload_bytes);
     uint32_t total = (uint32_t)head + k->payload_bytes + pad + ICRC_BYTES;
     ip->udp_bytes = (uint16_t)(UDP_HEADER_BYTES + total);
-    uint32_t crc = icrc_begin(ip, out);
-    crc = icrc_update(crc, out + BTH_BYTES, head - BTH_BYTES);
-    uint8_t *p = out + head;
-    for (unsigned i = 0; i < k->spans; i++) {
-        const struct span *s = &t->span[k->first_span + i];
-        crc = icrc_copy(crc, p, s->addr, s->bytes);
-        p += s->bytes;
-    }
-    assert(p == out + head + k->payload_bytes);
-    if (pad != 0) {
-        memset(p, 0, pad);
-        crc = icrc_update(crc, p, pad);
-        p += pad;
-    }
-    put_le32(p, icrc_end(crc));
+    uint32_t crc = stage_payload(t, k, icrc_begin(ip, out), head, pad, out);
+    put_le32(out + total - ICRC_BYTES, icrc_end(crc));
     return total;
 }
 
