@@ -167,7 +167,7 @@ void verbs_bandwidth_initiator(const struct bench_case *c)
     size_t offset = 0;
     bool full = false;
     side_open(&s, 0, c);
-    bench_slice_begin(BENCH_POOL_BYTES);
+    bench_slice_begin(BANDWIDTH_BYTES); /* completions may come all at once */
     while (!full) {
         for (; out < depth; out++) {
             post_write(&s, offset, c->bytes, IBV_SEND_SIGNALED);
