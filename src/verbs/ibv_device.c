@@ -18,6 +18,25 @@ _Static_assert(offsetof(struct ibv_dev_obj, zero) == 664, "behind struct ibv_dev
 static pthread_mutex_t device_mutex = PTHREAD_MUTEX_INITIALIZER;
 static TAILQ_HEAD(, ibv_dev_obj) device_known = TAILQ_HEAD_INITIALIZER(device_known);
 
+static pthread_once_t device_fork_once = PTHREAD_ONCE_INIT;
+
+static void device_lock(void)
+{
+    pthread_mutex_lock(&device_mutex);
+}
+
+static void device_unlock(void)
+{
+    pthread_mutex_unlock(&device_mutex);
+}
+
+/* A child must not inherit the mutex from a thread that it does not have. Under it no other lock is
+ * taken. */
+static void device_watch_fork(void)
+{
+    pthread_atfork(device_lock, device_unlock, device_unlock);
+}
+
 static struct ibv_dev_obj *device_new(const char *name)
 {
     struct ibv_dev_obj *d = calloc(1, sizeof(*d));
@@ -67,31 +86,31 @@ struct ibv_dev_obj *ibv_device_ref(struct ibv_device *dev)
 {
     struct ibv_dev_obj *d = (struct ibv_dev_obj *)dev;
 
-    pthread_mutex_lock(&device_mutex);
+    device_lock();
     d->refs++;
-    pthread_mutex_unlock(&device_mutex);
+    device_unlock();
     return d;
 }
 
 void ibv_device_unref(struct ibv_dev_obj *d)
 {
-    pthread_mutex_lock(&device_mutex);
+    device_lock();
     device_put(d);
-    pthread_mutex_unlock(&device_mutex);
+    device_unlock();
 }
 
 static bool device_fill(struct ibv_device **list, const struct verbena_device *info, size_t n)
 {
     size_t got = 0;
 
-    pthread_mutex_lock(&device_mutex);
+    device_lock();
     for (; got < n; got++) {
         struct ibv_dev_obj *d = device_get(&info[got]);
         if (d == NULL)
             break;
         list[got] = &d->dev;
     }
-    pthread_mutex_unlock(&device_mutex);
+    device_unlock();
     return got == n;
 }
 
@@ -99,10 +118,10 @@ static void device_list_free(struct ibv_device **list)
 {
     if (list == NULL)
         return;
-    pthread_mutex_lock(&device_mutex);
+    device_lock();
     for (struct ibv_device **p = list; *p != NULL; p++)
         device_put((struct ibv_dev_obj *)*p);
-    pthread_mutex_unlock(&device_mutex);
+    device_unlock();
     free(list);
 }
 
@@ -113,6 +132,7 @@ VERBS_ABI struct ibv_device **ibv_get_device_list(int *num)
 
     if (num != NULL)
         *num = 0;
+    pthread_once(&device_fork_once, device_watch_fork);
     int err = verbena_device_list(&info, &n);
     if (err != 0) {
         errno = -err;

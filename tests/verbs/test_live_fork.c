@@ -5,8 +5,12 @@
  */
 #include "live_rig.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { FORKS = 200 };
 
 /* A child's inherited context is dead, a new one works, and the parent's goes on. */
 static void fork__child_opens_anew(void **state)
@@ -43,9 +47,41 @@ static void fork__child_opens_anew(void **state)
     rig_close(&r);
 }
 
+static void *list_devices(void *stop)
+{
+    while (!atomic_load((_Atomic bool *)stop))
+        ibv_free_device_list(ibv_get_device_list(NULL));
+    return NULL;
+}
+
+/* While another thread of the parent lists devices, and holds what guards the list. */
+static void fork__child_lists_devices(void **state)
+{
+    (void)state;
+    _Atomic bool stop = false;
+    pthread_t t;
+
+    assert_int_equal(pthread_create(&t, NULL, list_devices, &stop), 0);
+    for (unsigned i = 0; i < FORKS; i++) {
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            alarm(10); /* ends a child that waits for ever */
+            ibv_free_device_list(ibv_get_device_list(NULL));
+            _exit(0);
+        }
+        int status;
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+    }
+    atomic_store(&stop, true);
+    pthread_join(t, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fork__child_lists_devices),
         cmocka_unit_test(fork__child_opens_anew),
     };
 
