@@ -57,9 +57,8 @@ struct host {
     _Atomic bool flush_wanted;       /* set by progress_farewell, cleared by the helper */
     _Atomic uint64_t sleep_until_ns; /* 0: awake; written by the helper, cleared by who wakes it */
     _Atomic bool napping;
-    _Atomic uint32_t polls_served; /* polls that got packets since the helper last did or napped */
-    _Atomic bool deferred;         /* the last poll left answers to the next call */
-    _Atomic uint64_t polled_ns;    /* when a program last polled; lowest bit: in vain */
+    _Atomic bool deferred;      /* the last poll left answers to the next call */
+    _Atomic uint64_t polled_ns; /* when a program last polled; lowest bit: in vain */
 };
 
 struct verbena_context {

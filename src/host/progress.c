@@ -38,7 +38,7 @@ static const uint64_t NAP_MAX_NS = 1000000;
 static const uint64_t OVERDUE_NS = 20000;
 static const uint64_t LINGER_NS = 20000; /* within a stream the helper looks that long for more */
 static const uint64_t POLLER_NS =
-    200000; /* a poll in vain that long ago: the poller is still there */
+    50000; /* a poll in vain that long ago: the poller is still there */
 
 /* Sockets' calls are cancellation points: a thread cancelled in one would take the lock along. */
 static void locked(struct host_lock *l)
@@ -224,13 +224,7 @@ unsigned progress_receive(struct host *h, uint64_t *now_ns)
 {
     *now_ns = host_now_ns();
     atomic_store_explicit(&h->polled_ns, *now_ns | 1, memory_order_relaxed);
-    unsigned seen = receive_some(h, *now_ns, false);
-    /* The helper may not notice that it is in the way: the kernel wakes it for each packet, sees
-     * that the packet is gone, and lets it sleep on. */
-    if (seen != 0 && !atomic_load_explicit(&h->napping, memory_order_relaxed) &&
-        atomic_fetch_add_explicit(&h->polls_served, 1, memory_order_relaxed) == CROWDED_MAX)
-        wake(h);
-    return seen;
+    return receive_some(h, *now_ns, false);
 }
 
 void progress_answer(struct host *h, uint64_t now_ns, unsigned packets, int completions)
@@ -255,7 +249,6 @@ void progress_answer(struct host *h, uint64_t now_ns, unsigned packets, int comp
 
 void progress_expect(struct host *h)
 {
-    atomic_store(&h->polls_served, 0);
     if (atomic_load_explicit(&h->napping, memory_order_relaxed) &&
         atomic_exchange(&h->napping, false))
         wake(h);
@@ -361,8 +354,6 @@ static void helper_woke(struct host *h, bool ready, unsigned *crowded)
     bool poller = ready && (poller_there(h, true) || sender_there(h));
     unsigned seen = helper_serve(h, ready);
     if (seen != 0)
-        atomic_store_explicit(&h->polls_served, 0, memory_order_relaxed);
-    if (seen != 0)
         *crowded = poller ? *crowded + 1 : 0;
     else
         *crowded += poller ? 2 : 0;
@@ -383,8 +374,6 @@ static void *helper_main(void *arg)
         }
         if (nap_ns == 0) {
             helper_woke(h, ready, &crowded);
-            if (atomic_load(&h->polls_served) > CROWDED_MAX && poller_there(h, true))
-                crowded = CROWDED_MAX;
             if (crowded >= CROWDED_MAX) {
                 nap_ns = NAP_FIRST_NS;
                 atomic_store(&h->napping, true);
@@ -396,7 +385,6 @@ static void *helper_main(void *arg)
         } else {
             nap_ns = 0;
             crowded = 0;
-            atomic_store(&h->polls_served, 0);
             atomic_store(&h->napping, false);
             helper_serve(h, true);
         }
