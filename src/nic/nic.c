@@ -330,9 +330,11 @@ static struct qp *ready_take(struct nic *nic)
     return qp;
 }
 
-/* A train of requests, then one of replies, in turn as long as there are both: a peer that keeps on
- * asking (be it for a receive, RNR NAK after RNR NAK) must not silence this side's requests. Who
- * was idle begins with requests: in a ping-pong the peer waits for those, and not for the ACK. */
+/*
+ * Replies go before requests, as the peer waits for them; but a peer that keeps on asking (be it
+ * for a receive, RNR NAK after RNR NAK) must not silence this side's requests: trains take turns. A
+ * mere ACK lets one train of requests pass: in a ping-pong the peer waits for that.
+ */
 static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
 {
     t->path = &qp->attr.path;
@@ -340,15 +342,17 @@ static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
     t->spans = 0;
     t->packet_bytes = 0;
     t->total_bytes = 0;
-    if (qp->requests_first && requester_next(qp, now_ns, t)) {
-        qp->requests_first = false;
-        return true;
-    }
-    bool replies = responder_next(qp, now_ns, t);
-    if (!replies && !qp->requests_first && requester_next(qp, now_ns, t))
-        return true;
-    qp->requests_first = true;
-    return replies;
+    bool requests_first = responder_hurries(qp) ? qp->last_train == LAST_TRAIN_REPLIES
+                                                : qp->last_train != LAST_TRAIN_REQUESTS;
+    if (requests_first && requester_next(qp, now_ns, t))
+        qp->last_train = LAST_TRAIN_REQUESTS;
+    else if (responder_next(qp, now_ns, t))
+        qp->last_train = LAST_TRAIN_REPLIES;
+    else if (!requests_first && requester_next(qp, now_ns, t))
+        qp->last_train = LAST_TRAIN_REQUESTS;
+    else
+        qp->last_train = LAST_TRAIN_NONE;
+    return qp->last_train != LAST_TRAIN_NONE;
 }
 
 static void train_count(struct nic *nic, const struct train *t)

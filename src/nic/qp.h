@@ -29,6 +29,9 @@ enum qp_event {
     QP_EVENT_COUNT
 };
 
+/* What a QP sent last; none since it had nothing to send. */
+enum last_train { LAST_TRAIN_NONE, LAST_TRAIN_REQUESTS, LAST_TRAIN_REPLIES };
+
 struct qp {
     struct nic *nic;
     void *owner; /* the host's object, for events */
@@ -48,8 +51,8 @@ struct qp {
     struct recv_current recv; /* what the responder is filling */
     struct requester req;
     struct responder resp;
-    bool sqd_pending;    /* SQD asked for, not drained yet */
-    bool requests_first; /* replies had their turn, or all was idle; nic_output */
+    bool sqd_pending;           /* SQD asked for, not drained yet */
+    enum last_train last_train; /* nic_output */
     struct nic_event event[QP_EVENT_COUNT];
     /* Scheduler's, under nic->sched_lock. */
     _Atomic bool ready; /* on nic->ready; read without that lock as well */

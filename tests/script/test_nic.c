@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_nic.c: which packets reach a QP at all. The others are dropped in silence and counted.
+ * test_nic.c: which packets reach a QP at all: the others are dropped in silence and counted. And
+ * in which order requests and answers leave.
  */
 #include "script.h"
 
@@ -49,6 +50,16 @@ static const struct dialogue dialogues[] = {
         {IN, OP_READ_REQUEST, .psn = 5}, {SILENT}, {COUNT, COUNTER_rx_drop_state, .n = 2})},
     {"admit__response_in_rtr_dropped", true, WITH(.state = QP_STATE_RTR), STEPS(
         {IN, OP_ACKNOWLEDGE, .psn = 100}, {SILENT}, {COUNT, COUNTER_rx_drop_state, .n = 1})},
+    /* A ping-pong: the peer waits for the request, not for the ACK; and so each time. */
+    {"output__after_idle_a_request_goes_before_the_ack", false, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true}, {POST, WR_RDMA_WRITE, .id = 1},
+        {OUT, OP_WRITE_ONLY, .psn = 100, .ack_req = true}, ACK(.psn = 5, .msn = 1), {SILENT},
+        {IN, OP_ACKNOWLEDGE, .psn = 100, .msn = 1}, {SCQE, WC_RDMA_WRITE, .id = 1},
+        {IN, OP_WRITE_ONLY, .psn = 6, .ack_req = true}, {POST, WR_RDMA_WRITE, .id = 2},
+        {OUT, OP_WRITE_ONLY, .psn = 101, .ack_req = true}, ACK(.psn = 6, .msn = 2), {SILENT},
+        {IN, OP_ACKNOWLEDGE, .psn = 101, .msn = 2}, {SCQE, WC_RDMA_WRITE, .id = 2})},
+    {"output__an_ack_goes_alone", false, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true}, ACK(.psn = 5, .msn = 1), {SILENT})},
 };
 /* clang-format on */
 

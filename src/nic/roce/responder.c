@@ -524,6 +524,11 @@ static enum emit emit_next(struct qp *qp, struct train *t)
     return reply->is_atomic ? emit_atomic(qp, reply, t) : emit_read(qp, reply, t);
 }
 
+bool responder_hurries(const struct qp *qp)
+{
+    return qp->resp.nak_due || qp->resp.reply_head != qp->resp.reply_tail;
+}
+
 bool responder_next(struct qp *qp, uint64_t now_ns, struct train *t)
 {
     (void)now_ns;

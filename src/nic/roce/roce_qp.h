@@ -134,6 +134,8 @@ void completer_fail(struct qp *qp, enum wc_status status);
 void responder_input(struct qp *qp, uint64_t now_ns, const struct rx_packet *p);
 /* Appends replies, ACK or NAK to an empty train; false: nothing due. */
 bool responder_next(struct qp *qp, uint64_t now_ns, struct train *t);
+/* Is something due that the peer waits for: more than an ACK? */
+bool responder_hurries(const struct qp *qp);
 void responder_start(struct qp *qp); /* INIT -> RTR */
 
 /* A request with a PSN before epsn. replay.c */
