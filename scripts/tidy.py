@@ -77,6 +77,7 @@ TESTED_IN = {
     "src/port/port_slot.c": "tests/port/test_port_udp.c",
     "src/port/port_udp_rx.c": "tests/port/test_port_udp.c",
     "src/port/port_udp_tx.c": "tests/port/test_port_udp.c",
+    "src/port/port_watch.c": "tests/port/test_port_many.c",
     "tools/cmd_devices.c": "tests/e2e/test_tools.py",
     "tools/cmd_run.c": "tests/e2e/test_tools.py",
     "tools/main.c": "tests/e2e/test_tools.py",

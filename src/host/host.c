@@ -99,6 +99,9 @@ static int create_port(struct host *h)
         port_udp_holder(ROCE_UDP_PORT, holder, sizeof(holder));
         fprintf(stderr, "verbena: UDP port %d belongs to %s\n", ROCE_UDP_PORT,
                 holder[0] != '\0' ? holder : "somebody else");
+    } else if (err == -ENOSPC) {
+        fprintf(stderr, "verbena: all 1024 places for processes are taken: the abstract unix "
+                        "sockets verbena/slot/0 to 1023 of this network namespace\n");
     }
     if (err != 0)
         return err;

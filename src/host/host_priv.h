@@ -75,8 +75,9 @@ struct verbena_context {
 /* What the engine has as owner of a CQ, SRQ or QP. */
 struct host_object {
     struct verbena_context *ctx;
-    void *owner;    /* the caller's */
-    uint16_t sport; /* QP: its UDP source port */
+    void *owner;     /* the caller's */
+    uint16_t sport;  /* QP: its UDP source port */
+    uint8_t expects; /* QP: 4 or 6, the IP version of the peer's packets; 0: not connected */
 };
 
 /* host.c */

@@ -104,6 +104,14 @@ static void check_sleeper(struct host *h)
         wake(h);
 }
 
+static void advance(struct host *h, uint64_t now_ns)
+{
+    uint64_t before = counters_get(&h->nic->counters, COUNTER_local_ack_timeout_err);
+    nic_advance(h->nic, now_ns);
+    if (counters_get(&h->nic->counters, COUNTER_local_ack_timeout_err) != before)
+        port_udp_suspect(h->udp);
+}
+
 /* With tx held: timers, then trains until nothing is left or the port is full. false: gave up
  * before the end. */
 static bool send_all(struct host *h)
@@ -111,7 +119,7 @@ static bool send_all(struct host *h)
     for (unsigned round = 0; round < SEND_ROUNDS_MAX; round++) {
         uint64_t now = host_now_ns();
         if (nic_deadline(h->nic) <= now)
-            nic_advance(h->nic, now);
+            advance(h, now);
         bool more = false;
         if (h->port->ops->writable(h->port))
             more = nic_output(h->nic, now, &h->port->sink, TRAINS_PER_FLUSH);

@@ -5,6 +5,7 @@
 #include "host/host_priv.h"
 
 #include <errno.h>
+#include <string.h>
 
 enum {
     SPORT_FIRST = 0xC000,
@@ -48,6 +49,22 @@ static uint16_t sport_from_label(uint32_t label)
     return (uint16_t)(SPORT_FIRST | ((label ^ label >> 14) & SPORT_MASK));
 }
 
+static bool addr_v4(const struct net_addr *a)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    return memcmp(a->b, mapped, sizeof(mapped)) == 0;
+}
+
+/* The port watches over what connected QPs expect. */
+static void expect(struct host *h, struct host_object *o, uint8_t version)
+{
+    if (o->expects != 0)
+        port_udp_expect(h->udp, o->expects == 6, -1);
+    o->expects = version;
+    if (version != 0)
+        port_udp_expect(h->udp, version == 6, 1);
+}
+
 int verbena_qp_modify(struct verbena_context *ctx, struct qp *qp, const struct nic_qp_attr *attr,
                       unsigned mask)
 {
@@ -62,6 +79,8 @@ int verbena_qp_modify(struct verbena_context *ctx, struct qp *qp, const struct n
     if ((mask & QP_ATTR_STATE) != 0)
         progress_flush(ctx->host); /* RESET and ERR forget the answers that are owed */
     int err = qp_modify(qp, &copy, mask);
+    if (err == 0 && (mask & QP_ATTR_AV) != 0)
+        expect(ctx->host, qp->owner, addr_v4(&copy.path.remote) ? 4 : 6);
     progress_send(ctx->host);
     return err;
 }
@@ -86,6 +105,7 @@ int verbena_qp_destroy(struct verbena_context *ctx, struct qp *qp)
     progress_flush(h);
     qp_unlink(qp);
     progress_grace(h);
+    expect(h, o, 0);
     progress_lock(&h->events);
     qp_free(qp);
     host_object_free(o);

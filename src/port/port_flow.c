@@ -4,16 +4,26 @@
  * of the leader; after some from one source, all its own, it adds a socket connected to that
  * source, which the kernel prefers from then on. Peers may share one source port among QPs of
  * several of our processes: at the first foreign packet the socket is given up for a while.
+ *
+ * A process that is stopped keeps its sockets, and with them what the same source sends to others.
+ * So who waits for answers in vain looks for sockets in which packets stay, and connects a newer
+ * one to the same source: the kernel prefers it. Such a rescued flow is not given up: it passes the
+ * other packets on to their owners.
  */
 #define _GNU_SOURCE
 #include "port/port_udp_priv.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 static const uint64_t BACKOFF_FIRST_NS = 100000000;
 static const uint64_t BACKOFF_MAX_NS = 10000000000;
+static const uint64_t SUPERSEDED_NS = 1000000000; /* by then what was on its way has come */
+static const uint64_t STUCK_LEAST_NS = 20000000;  /* unread that long: its owner is stopped */
+static const uint64_t STUCK_MOST_NS = 5000000000;
 
 static uint32_t source_hash(const struct net_addr *addr, uint16_t sport)
 {
@@ -67,7 +77,7 @@ static bool flow_connect(int fd, const struct udp_run *run)
            memcmp(&l6.sin6_addr, run->dst.b, 16) == 0;
 }
 
-static void flow_open(struct port_udp *u, struct udp_source *s, const struct udp_run *run)
+static bool flow_open(struct port_udp *u, struct udp_source *s, const struct udp_run *run)
 {
     bool v6 = !udp_addr_v4(&run->src);
     struct udp_fd *f = NULL;
@@ -78,16 +88,27 @@ static void flow_open(struct port_udp *u, struct udp_source *s, const struct udp
     if (!ok || udp_fd_add(u, fd, UDP_FD_FLOW, v6, &f) != 0) {
         udp_count(u, UDP_flow_failed, 1);
         back_off(u, s);
-        return;
+        return false;
     }
     udp_count(u, UDP_flow_opened, 1);
     f->source = s;
+    f->opened_ns = u->rx_now_ns;
     s->flow = f;
     u->flow_count++;
     if (u->flow_count > u->flow_max) {
         struct udp_fd *oldest = TAILQ_LAST(&u->flows, udp_fd_list);
         udp_flow_give_up(u, oldest);
     }
+    return true;
+}
+
+static void flow_close(struct port_udp *u, struct udp_fd *flow)
+{
+    if (flow->source != NULL)
+        flow->source->flow = NULL;
+    u->flow_count--;
+    udp_count(u, UDP_flow_closed, 1);
+    udp_fd_close(u, flow);
 }
 
 void udp_flow_heard(struct port_udp *u, struct udp_source *s, const struct udp_run *run,
@@ -96,11 +117,16 @@ void udp_flow_heard(struct port_udp *u, struct udp_source *s, const struct udp_r
     struct udp_fd *f = run->from;
     if (foreign != 0) {
         s->streak = 0;
-        if (f->kind == UDP_FD_FLOW)
+        if (f->kind == UDP_FD_FLOW && !f->rescued)
             f->give_up = true;
         return;
     }
-    if (f->kind != UDP_FD_CONNECTION || s->flow != NULL || u->config.no_flows)
+    if (f->kind != UDP_FD_CONNECTION || u->config.no_flows)
+        return;
+    /* Ours come by way of another, although we have a socket for them: that one has a newer. */
+    if (s->flow != NULL && u->rx_now_ns - s->flow->opened_ns > SUPERSEDED_NS)
+        flow_close(u, s->flow);
+    if (s->flow != NULL)
         return;
     s->streak += own;
     if (s->streak >= UDP_FLOW_AFTER_PACKETS && u->rx_now_ns >= s->no_flow_until_ns)
@@ -117,11 +143,91 @@ void udp_flow_used(struct port_udp *u, struct udp_fd *flow)
 
 void udp_flow_give_up(struct port_udp *u, struct udp_fd *flow)
 {
-    if (flow->source != NULL) {
-        flow->source->flow = NULL;
+    if (flow->source != NULL)
         back_off(u, flow->source);
+    flow_close(u, flow);
+}
+
+/* An address as /proc/net writes it: words in the machine's order, in hexadecimal. */
+static bool proc_addr(const char *text, bool v6, struct net_addr *out)
+{
+    *out = (struct net_addr){
+        .b = {[10] = 0xff, [11] = 0xff}
+    };
+    unsigned words = v6 ? 4 : 1;
+    if (strlen(text) != 8 * words)
+        return false;
+    for (unsigned i = 0; i < words; i++) {
+        uint32_t word;
+        if (sscanf(text + 8 * i, "%8x", &word) != 1)
+            return false;
+        memcpy(out->b + (v6 ? 0 : 12) + 4 * i, &word, 4);
     }
-    u->flow_count--;
-    udp_count(u, UDP_flow_closed, 1);
-    udp_fd_close(u, flow);
+    return true;
+}
+
+/* A row of the table to s; false: not a flow of this port, or all of its packets are read. */
+static bool proc_row(const struct port_udp *u, const char *row, bool v6, struct udp_stuck *s)
+{
+    char local[33], remote[33];
+    unsigned local_port, remote_port;
+    if (sscanf(row, " %*u: %32[0-9A-F]:%x %32[0-9A-F]:%x %*x %*x:%x", local, &local_port, remote,
+               &remote_port, &s->bytes) != 5)
+        return false;
+    s->sport = (uint16_t)remote_port;
+    return local_port == u->udp_port && remote_port != 0 && s->bytes != 0 &&
+           proc_addr(local, v6, &s->local) && proc_addr(remote, v6, &s->remote);
+}
+
+static unsigned stuck_read(const struct port_udp *u, struct udp_stuck *list)
+{
+    static const char *const table[] = {"/proc/net/udp", "/proc/net/udp6"};
+    char row[512];
+    unsigned n = 0;
+    for (unsigned v6 = 0; v6 < 2; v6++) {
+        FILE *f = fopen(table[v6], "re");
+        while (f != NULL && n < UDP_STUCK && fgets(row, sizeof(row), f) != NULL)
+            n += proc_row(u, row, v6 != 0, &list[n]);
+        if (f != NULL)
+            fclose(f);
+    }
+    return n;
+}
+
+static bool same_flow(const struct udp_stuck *a, const struct udp_stuck *b)
+{
+    return a->sport == b->sport && memcmp(&a->remote, &b->remote, sizeof(a->remote)) == 0 &&
+           memcmp(&a->local, &b->local, sizeof(a->local)) == 0;
+}
+
+static void flow_rescue(struct port_udp *u, const struct udp_stuck *k)
+{
+    struct udp_source *s = udp_flow_source(u, &k->remote, k->sport);
+    struct udp_run run = {.src = k->remote, .dst = k->local, .sport = k->sport};
+    if (s->flow != NULL || u->rx_now_ns < s->no_flow_until_ns || udp_addr_link_local(&k->remote))
+        return;
+    if (!flow_open(u, s, &run) || s->flow == NULL)
+        return;
+    s->flow->rescued = true;
+    udp_count(u, UDP_flow_rescued, 1);
+}
+
+void udp_flow_rescue(struct port_udp *u)
+{
+    struct udp_stuck now[UDP_STUCK];
+    uint64_t since = u->rx_now_ns - u->stuck_ns;
+    if (u->config.no_flows || (u->stuck_count != 0 && since < STUCK_LEAST_NS))
+        return;
+    unsigned n = stuck_read(u, now);
+    for (unsigned i = 0; i < n && since < STUCK_MOST_NS; i++) {
+        for (unsigned k = 0; k < u->stuck_count; k++) {
+            if (same_flow(&now[i], &u->stuck[k]) && now[i].bytes >= u->stuck[k].bytes) {
+                flow_rescue(u, &now[i]);
+                break;
+            }
+        }
+    }
+    memcpy(u->stuck, now, n * sizeof(now[0]));
+    u->stuck_count = n;
+    u->stuck_ns = u->rx_now_ns;
 }

@@ -104,7 +104,9 @@ static void wildcard_options(struct port_udp *u, int fd, bool v6)
     }
 }
 
-int udp_socket_wildcard(struct port_udp *u, bool v6)
+/* A socket of the port's group. first: brings the program along, which is possible only for the
+ * first of a group; -EADDRINUSE when there is one. */
+static int group_socket(struct port_udp *u, bool v6, bool first)
 {
     int on = 1;
     int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -113,21 +115,34 @@ int udp_socket_wildcard(struct port_udp *u, bool v6)
     wildcard_options(u, fd, v6);
     struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_port = htons(u->udp_port)};
     struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_port = htons(u->udp_port)};
-    /* `ret 0`: the first member of the group, the leader, gets every flow that has no socket. When
-     * it closes, the kernel moves the last member into its place. */
-    struct sock_filter leader[] = {
-        {BPF_RET | BPF_K, 0, 0, 0}
-    };
-    struct sock_fprog program = {1, leader};
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) != 0 ||
-        bind(fd, v6 ? (struct sockaddr *)&a6 : (struct sockaddr *)&a4,
-             v6 ? sizeof(a6) : sizeof(a4)) != 0 ||
-        setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program)) != 0) {
-        int err = -errno;
+    int err = setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) != 0 ? -errno : 0;
+    if (err == 0 && first)
+        err = udp_watch_program(fd, 0);
+    if (err == 0 && bind(fd, v6 ? (struct sockaddr *)&a6 : (struct sockaddr *)&a4,
+                         v6 ? sizeof(a6) : sizeof(a4)) != 0)
+        err = -errno;
+    if (err != 0) {
         close(fd);
         return err;
     }
     return fd;
+}
+
+int udp_socket_wildcard(struct port_udp *u, bool v6)
+{
+    return group_socket(u, v6, false);
+}
+
+/*
+ * The member at the leader's place gets every flow that has no socket. When it closes, the kernel
+ * moves the last member into its place; when it is stopped, another place becomes the leader's
+ * (port_watch.c). So who joins must leave the program alone, and who is the first must bring it
+ * along: set after the bind, it would undo a choice made meanwhile.
+ */
+static int member_socket(struct port_udp *u, bool v6)
+{
+    int fd = group_socket(u, v6, true);
+    return fd == -EADDRINUSE ? group_socket(u, v6, false) : fd;
 }
 
 static void udp_close(struct port *p)
@@ -177,6 +192,7 @@ static void udp_train_flipped(struct port *p, const struct train *t, uint32_t bi
 static void udp_flush(struct port *p, uint64_t now_ns)
 {
     udp_tx_flush(udp_of(p), now_ns);
+    udp_watch_turn(udp_of(p), now_ns);
 }
 
 static bool udp_writable(struct port *p)
@@ -197,7 +213,8 @@ static int udp_fd(struct port *p)
 static uint64_t udp_deadline(struct port *p)
 {
     uint64_t t = atomic_load_explicit(&udp_of(p)->tx_retry_ns, memory_order_relaxed);
-    return t == 0 ? UINT64_MAX : t;
+    uint64_t watch = udp_watch_deadline(udp_of(p));
+    return t == 0 || watch < t ? watch : t;
 }
 
 static const char *udp_counter(struct port *p, unsigned index, uint64_t *value)
@@ -230,7 +247,7 @@ static int open_wildcards(struct port_udp *u)
 {
     int missing = 0;
     for (int v6 = 0; v6 < 2; v6++) {
-        int fd = udp_socket_wildcard(u, v6 != 0);
+        int fd = member_socket(u, v6 != 0);
         if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL) {
             missing++;
             continue;
@@ -245,6 +262,7 @@ static int open_wildcards(struct port_udp *u)
         int err = udp_fd_add(u, fd, UDP_FD_WILDCARD, v6 != 0, &f);
         if (err != 0)
             return err;
+        u->watch[v6].fd = fd;
         if (u->hot == NULL)
             u->hot = f;
     }
@@ -261,6 +279,7 @@ int port_udp_create(const struct port_udp_config *config, struct port **out)
     u->config = *config;
     u->udp_port = config->udp_port != 0 ? config->udp_port : ROCE_UDP_PORT;
     rng_init(&u->rng, config->seed);
+    udp_watch_init(u);
     TAILQ_INIT(&u->fds);
     TAILQ_INIT(&u->flows);
     TAILQ_INIT(&u->graveyard);
@@ -289,6 +308,16 @@ int port_udp_create(const struct port_udp_config *config, struct port **out)
 uint32_t port_udp_slot(const struct port *p)
 {
     return ((const struct port_udp *)((const char *)p - offsetof(struct port_udp, port)))->slot;
+}
+
+void port_udp_expect(struct port *p, bool v6, int qps)
+{
+    udp_watch_expect(udp_of(p), v6, qps);
+}
+
+void port_udp_suspect(struct port *p)
+{
+    atomic_store_explicit(&udp_of(p)->suspect, true, memory_order_relaxed);
 }
 
 uint32_t port_udp_rcvbuf_bytes(const struct port *p)

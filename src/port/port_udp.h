@@ -29,6 +29,11 @@ struct port_udp_config {
 int port_udp_create(const struct port_udp_config *config, struct port **out);
 /* The slot of QPNs that this process owns. */
 uint32_t port_udp_slot(const struct port *p);
+/* One QP more (1) or less (-1) that is connected and expects packets. While there is one, the port
+ * watches that the process which gets the unknown flows is not stopped. */
+void port_udp_expect(struct port *p, bool v6, int qps);
+/* What was sent stays unanswered: look for the reason now. */
+void port_udp_suspect(struct port *p);
 /* Bytes that the receiving socket may hold, as the kernel counts them (with its own overhead). */
 uint32_t port_udp_rcvbuf_bytes(const struct port *p);
 /* Who holds this UDP port, as text for a message ("user nobody (uid 65534), pid 12", "the kernel

@@ -35,6 +35,8 @@ enum {
     UDP_MAX_CONNECTIONS = UDP_SLOTS,
     UDP_FLOW_AFTER_PACKETS = 16,
     UDP_SOCKET_BUFFER_BYTES = 4 << 20, /* asked for; the kernel doubles it */
+    UDP_PROBE_BYTES = 28,
+    UDP_STUCK = 32, /* flows looked at, of processes that may not read */
 };
 
 #define UDP_COUNTERS(X)                                                                            \
@@ -66,7 +68,12 @@ enum {
     X(slot_skipped)           /* slots found taken when ours was claimed */                        \
     X(flow_opened)            /* sockets added for one peer's flow */                              \
     X(flow_closed)            /* given up */                                                       \
-    X(flow_failed)            /* could not be made, or had another local address */
+    X(flow_failed)            /* could not be made, or had another local address */                \
+    X(flow_rescued)           /* taken over from a process that does not read */                   \
+    X(leader_asked)           /* questions whether the leader runs */                              \
+    X(leader_stalled)         /* it did not answer */                                              \
+    X(leader_taken)           /* we made ourselves the leader */                                   \
+    X(leader_unknown)         /* our own place in the group was not found */
 
 enum udp_counter {
 #define X(name) UDP_##name,
@@ -91,6 +98,8 @@ struct udp_fd {
     bool v6;
     bool dead;                 /* closed; freed when no event may name it any more */
     bool give_up;              /* FLOW: a foreign packet came; drain and close */
+    bool rescued;              /* FLOW: of a process that does not read; foreign packets pass on */
+    uint64_t opened_ns;        /* FLOW */
     struct udp_source *source; /* FLOW: whose */
     TAILQ_ENTRY(udp_fd) link;
 };
@@ -120,6 +129,36 @@ struct udp_run {
     uint8_t *bytes;
     uint32_t n;
     struct udp_fd *from;
+};
+
+enum udp_watch_state {
+    UDP_WATCH_REST,  /* until due_ns */
+    UDP_WATCH_ASKED, /* an answer is due, or has come */
+    UDP_WATCH_SCAN,  /* looking for our place in the group */
+};
+
+/* Of one address family; port_watch.c. The sending side's, but for what is atomic. */
+struct udp_watch {
+    int fd;                       /* our wildcard socket, -1: none */
+    _Atomic uint32_t wanted;      /* QPs that expect packets; any thread */
+    _Atomic uint64_t due_ns;      /* next turn; the receiving side moves it when an answer comes */
+    _Atomic uint64_t asked_ns;    /* the last question */
+    _Atomic uint64_t interval_ns; /* from it to the next, if answered */
+    _Atomic uint32_t answer;      /* sequence number; by the receiving side */
+    _Atomic uint32_t members;     /* that ask, as the leader told; by the receiving side */
+    _Atomic uint32_t place;       /* lowest that we were found at; lowered by the receiving side */
+    _Atomic uint32_t scan_sequence;
+    enum udp_watch_state state;
+    unsigned asks, moves, quiet;
+    uint32_t sequence, first_sequence, scan_at, jitter;
+    uint64_t packets; /* sent and received when asked */
+};
+
+/* A flow of another process, packets waiting. */
+struct udp_stuck {
+    struct net_addr local, remote;
+    uint16_t sport;
+    uint32_t bytes;
 };
 
 struct udp_tx_socket {
@@ -162,7 +201,11 @@ struct port_udp {
     uint64_t gso_off_until_ns;
     uint64_t tx_now_ns;           /* of the last flush */
     _Atomic uint64_t tx_retry_ns; /* 0, or when a full socket is tried again */
-    int tx_spare_fd; /* given up for the first socket when no descriptor is left; or -1 */
+    int tx_spare_fd;           /* given up for the first socket when no descriptor is left; or -1 */
+    struct udp_watch watch[2]; /* IPv4, IPv6 */
+    uint64_t watch_nonce;
+    uint64_t suspect_again_ns;
+    _Atomic bool suspect; /* own packets stay unanswered; any thread */
 
     /* Receiving side. */
     int epoll_fd;
@@ -183,6 +226,10 @@ struct port_udp {
     struct port_receiver *receiver; /* of the running call */
     uint64_t rx_now_ns;
     struct udp_source source[UDP_SOURCES];
+    uint64_t asker_ns[UDP_SLOTS]; /* when a slot's question last came by */
+    struct udp_stuck stuck[UDP_STUCK];
+    unsigned stuck_count;
+    uint64_t stuck_ns; /* of the look */
 
     /* Slots. */
     struct udp_fd *listener;
@@ -224,8 +271,8 @@ int udp_fd_add(struct port_udp *u, int fd, enum udp_fd_kind kind, bool v6, struc
 void udp_fd_close(struct port_udp *u, struct udp_fd *f);
 /* A descriptor for bad times, when the program has used up all others; or -1. */
 int udp_spare_fd(void);
-/* A datagram socket on the RoCE port of the wildcard address, not yet in the epoll set; or
- * -errno. */
+/* A datagram socket on the RoCE port of the wildcard address, the last of its group, not yet in the
+ * epoll set; or -errno. */
 int udp_socket_wildcard(struct port_udp *u, bool v6);
 
 /* port_udp_tx.c */
@@ -261,5 +308,23 @@ void udp_flow_heard(struct port_udp *u, struct udp_source *s, const struct udp_r
                     unsigned own, unsigned foreign);
 void udp_flow_used(struct port_udp *u, struct udp_fd *flow);
 void udp_flow_give_up(struct port_udp *u, struct udp_fd *flow);
+/* Own packets stay unanswered though the leader runs: take flows over whose owners do not read. */
+void udp_flow_rescue(struct port_udp *u);
+
+/* port_watch.c */
+void udp_watch_init(struct port_udp *u);
+/* The program of fd's group: places[leader] gets what has no socket of its own. -errno. */
+int udp_watch_program(int fd, uint32_t leader);
+/* qps: 1 or -1 that expect packets. */
+void udp_watch_expect(struct port_udp *u, bool v6, int qps);
+/* Sending side: what is due. */
+void udp_watch_turn(struct port_udp *u, uint64_t now_ns);
+uint64_t udp_watch_deadline(struct port_udp *u);
+/* Receiving side: a run of probes. Returns 1. */
+unsigned udp_watch_probe(struct port_udp *u, const struct udp_run *run);
+static inline bool udp_watch_is_probe(const struct udp_run *run)
+{
+    return run->bytes[0] >= 0xfe && run->segment == UDP_PROBE_BYTES;
+}
 
 #endif

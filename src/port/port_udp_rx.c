@@ -148,6 +148,8 @@ static uint32_t foreign_bytes(const struct port_udp *u, const struct udp_run *ru
 
 unsigned udp_rx_run(struct port_udp *u, struct udp_run *run)
 {
+    if (udp_watch_is_probe(run))
+        return udp_watch_probe(u, run);
     struct icrc_pseudo ip;
     run_pseudo(u, run, &ip);
     struct udp_source *s = udp_flow_source(u, &run->src, run->sport);
