@@ -32,6 +32,8 @@ JOBS = int(os.environ.get("JOBS") or os.cpu_count() or 2)
 FUZZ_SECONDS = 30  # for all targets together
 FUZZ_SECONDS_LONG = 1800
 E2E_LIMIT_SECONDS = 120  # a script may ask for another limit: `# limit: 300 s` in its first lines
+MUTANTS_SAMPLE = 2
+MUTANTS_LIMIT_SECONDS = 1800
 LONG_FACTOR = 10  # how much longer a test may take in check-long
 
 BUILDS = {
@@ -139,6 +141,7 @@ def stage_house(check):
     sources = files(".c", ".h")
     check.command("clang-format", ["clang-format", "--dry-run", "-Werror", *sources])
     check.command("tidy.py", [sys.executable, "scripts/tidy.py"])
+    check.command("spec_map.py", [sys.executable, "scripts/spec_map.py", "--check"])
     prose = files(".c", ".h", ".md", ".py", ".sh", ".scd", "meson.build", "run")
     check.command("codespell", ["codespell", "--config", ".codespellrc", *prose])
     check.command("shellcheck", ["shellcheck", "-S", "warning", "run", ".ci/run", *files(".sh")])
@@ -299,6 +302,16 @@ def stage_fuzz(check):
             check.add(outcome)
 
 
+def stage_mutants(check):
+    """Seeded bugs, each of which a test must notice: two of them, in check-long all."""
+    if not check.wanted("mutants"):
+        return
+    command = [sys.executable, "scripts/mutants.py", "-j", str(JOBS)]
+    if not check.options.long:
+        command += ["--sample", str(MUTANTS_SAMPLE)]
+    check.add(tap.run("mutants", command, log_path("mutants"), MUTANTS_LIMIT_SECONDS, cwd=ROOT))
+
+
 def e2e_limit(path):
     with open(path, encoding="utf-8") as script:
         for _, line in zip(range(12), script):
@@ -336,6 +349,7 @@ STAGES = {
     "unit": stage_unit,
     "threads": stage_threads,
     "fuzz": stage_fuzz,
+    "mutants": stage_mutants,
     "e2e": stage_e2e,
 }
 

@@ -101,7 +101,7 @@ void wq_fini_recv(struct recv_queue *rq);
  * long, atomic whose length is not 8 bytes, READ/atomic that is inline, message over
  * MAX_MESSAGE_BYTES, send on XRC TGT (an unaligned atomic is the responder's to refuse); -ENOMEM:
  * queue full; -EOPNOTSUPP: opcode that this QP type does not offer. In SQE and ERR it completes
- * with WC_WR_FLUSH_ERR (IBA C10-97 ff.).
+ * with WC_WR_FLUSH_ERR.
  */
 int wq_post_send(struct qp *qp, const struct nic_send_wr *wr);
 /* 0; -EINVAL: state RESET, QP with SRQ, too many SGEs; -ENOMEM: full. In ERR it is flushed. */

@@ -237,9 +237,9 @@ static void qp_ex_abort(struct ibv_qp_ex *qp)
 }
 
 /*
- * DEVIATES: the verb promises all or nothing. A queue that fills up, or an operation that the
- * engine refuses, behind others of the same list leaves those posted; what can be seen here (too
- * many SGEs or WRs, too much inline data) posts nothing.
+ * DEVIATES: ibv_wr_complete(3): it promises all or nothing. A queue that fills up, or an operation
+ * that the engine refuses, behind others of the same list leaves those posted; what can be seen
+ * here (too many SGEs or WRs, too much inline data) posts nothing.
  */
 static int qp_ex_complete(struct ibv_qp_ex *qp)
 {

@@ -11,7 +11,7 @@
 #include "verbs/ibv_objects.h"
 
 enum {
-    PHYS_STATE_DISABLED = 3, /* IBA PortPhysicalState */
+    PHYS_STATE_DISABLED = 3, /* PortPhysicalState of PortInfo */
     PHYS_STATE_LINK_UP = 5,
     QUERY_MAX_OBJECTS = 65536, /* kinds that only memory limits */
     QUERY_ACK_DELAY = 15,      /* 4.096 us << 15 = 134 ms: what a descheduled process may need */

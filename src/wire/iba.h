@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * iba.h: the transport headers of InfiniBand as host-order structs (IBA volume 1, chapter 9).
+ * iba.h: the transport headers of InfiniBand as host-order structs (volume 1, chapter 9).
  * Nothing here knows bytes: roce.c converts, opcode.c says which headers an opcode carries.
  */
 #ifndef WIRE_IBA_H
@@ -22,7 +22,7 @@ enum {
     DETH_BYTES = 8,
     XRCETH_BYTES = 4,
     FETH_BYTES = 4,
-    CNP_RESERVED_BYTES = 16, /* a CNP's body, all zero (A17.9.3) */
+    CNP_RESERVED_BYTES = 16, /* a CNP's body, all zero (IBA A17.9.3) */
     ICRC_BYTES = 4,
     GRH_BYTES = 40,
     ROCE_UDP_PORT = 4791,

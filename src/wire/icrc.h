@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * icrc.h: the invariant CRC of RoCE v2 (IBA 7.8.1, A17.3.3): CRC-32 over 8 bytes of ones, the IP
- * and UDP headers and the transport packet, the fields that change on the way (TOS/class, TTL/hop
- * limit, flow label, IP and UDP checksum, BTH FECN/BECN/reserved byte) taken as ones. On the wire
- * least significant byte first.
+ * icrc.h: the invariant CRC of RoCE v2 (IBA 7.8.1, IBA A17.3.3): CRC-32 over 8 bytes of ones,
+ * the IP and UDP headers and the transport packet, the fields that change on the way (TOS/class,
+ * TTL/hop limit, flow label, IP and UDP checksum, BTH FECN/BECN/reserved byte) taken as ones. On
+ * the wire least significant byte first.
  */
 #ifndef WIRE_ICRC_H
 #define WIRE_ICRC_H
@@ -40,9 +40,10 @@ bool icrc_check(const struct icrc_pseudo *ip, const uint8_t *packet, size_t n);
  * A UDP socket does not show the IPv4 identification and DF flag of a foreign sender, yet the ICRC
  * covers them. Tries ip->ip_id/dont_fragment as given, then solves for the only (id, DF) that could
  * make the CRC right: CRC syndromes are linear in those 17 bits. True and *ip updated when one
- * exists. DEVIATES: 2^17 of 2^32 syndromes pass, so about 2^-15 of corrupted packets go undetected
- * by this check alone (the UDP checksum, where the sender sets one, catches most of those). Over
- * IPv6, and in packets of over 8171 bytes (longer than any of RoCE), only what is given counts.
+ * exists. DEVIATES: IBA A17.3.3: 2^17 of 2^32 syndromes pass, so about 2^-15 of corrupted packets
+ * go undetected by this check alone (the UDP checksum, where the sender sets one, catches most of
+ * those). Over IPv6, and in packets of over 8171 bytes (longer than any of RoCE), only what is
+ * given counts.
  */
 bool icrc_check_unknown_id(struct icrc_pseudo *ip, const uint8_t *packet, size_t n);
 

@@ -179,8 +179,8 @@ static enum net_verdict parse_udp(const struct view *v, struct net_headers *h)
     h->udp_dport = get_be16(v->p + 2);
     h->udp_bytes = get_be16(v->p + 4);
     h->udp_checksum_set = get_be16(v->p + 6) != 0;
-    /* DEVIATES: RFC 8200 8.1 refuses a zero checksum over IPv6; RoCE v2 senders use it there too,
-     * the ICRC being the stronger check. */
+    /* DEVIATES: RFC 8200 8.1: it refuses a zero checksum over IPv6; RoCE v2 senders use it there
+     * too, the ICRC being the stronger check. */
     if (!h->udp_checksum_set)
         return NET_OK;
     uint64_t sum = sum_words(sum_pseudo(h, h->udp_bytes), v->p, v->n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * opcode.h: the one table of BTH opcodes: name, service, headers, place in a message. Everything
- * that depends on an opcode asks this table (IBA 9.2, table of opcodes; annex A14 for XRC).
+ * that depends on an opcode asks this table (IBA 9.2; IBA A14 for XRC).
  */
 #ifndef WIRE_OPCODE_H
 #define WIRE_OPCODE_H

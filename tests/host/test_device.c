@@ -73,7 +73,7 @@ static void device__listed_when_it_has_an_address(void **state)
     assert_true(vt == d);
     assert_true(vt->up && !vt->loopback && lo->loopback);
     assert_true(vt->node_guid != 0 && lo->node_guid != 0 && vt->node_guid != lo->node_guid);
-    assert_int_equal(vt->node_guid >> 24 & 0xffff, 0xfffe);
+    assert_int_equal(vt->node_guid >> 24 & 0xffff, 0xfffe); /* RFC 4291 appendix A */
     free(d);
 }
 

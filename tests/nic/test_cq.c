@@ -161,6 +161,7 @@ static void arm(struct cq *cq, enum armed how)
 }
 
 /* Which completion notifies, after which arming(s). */
+/* IBA 11.4.2.2 */
 static void case_74(void **state)
 {
     static const struct {
@@ -197,7 +198,7 @@ static void case_74(void **state)
     }
 }
 
-/* One-shot; what was there before arming makes no event. */
+/* IBA 11.4.2.2: one-shot; what was there before arming makes no event. */
 static void case_72(void **state)
 {
     struct objects *o = *state;

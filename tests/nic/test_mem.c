@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "nic/mem.h"
 #include "objects.h"
@@ -70,6 +72,7 @@ static enum mem_verdict check(struct fixture *f, const struct mr *mr, uint64_t o
 }
 
 /* Remote write and atomic write here: they need local write, whatever else is set. */
+/* IBA 10.6.3.1 */
 static void case_16(void **state)
 {
     struct fixture *f = *state;
@@ -351,6 +354,59 @@ static void mem_scatter__exact_bytes(void **state)
     }
 }
 
+/* Two pages, of which the second cannot be written until the first write to it has been seen. */
+static struct {
+    uint8_t *second;
+    const uint8_t *src;
+    size_t before; /* bytes of the message that lie in the first page */
+    bool early;    /* something came into the second page ahead of one of them */
+    unsigned faults;
+} border;
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+    uint8_t *at = info->si_addr;
+
+    (void)context;
+    if (at < border.second || at >= border.second + AREA)
+        signal(number, SIG_DFL); /* somebody else's: it comes again, and ends the program */
+    border.faults++;
+    border.early |= memcmp(border.second - border.before, border.src, border.before) != 0;
+    mprotect(border.second, AREA, PROT_READ | PROT_WRITE);
+}
+
+/* However the machine is loaded: the last word, or the last cache line, is written to last. */
+static void mem_scatter__nothing_before_the_last_line(void **state)
+{
+    static const size_t befores[] = {1, 7, 8, 63, 64, 65, 500, 4000}, afters[] = {1, 2, 4, 8, 64};
+    static uint8_t src[AREA + 64];
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, old;
+    uint8_t *pages =
+        mmap(NULL, 2 * AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)state;
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    memset(src, 0x77, sizeof(src));
+    assert_int_equal(sigaction(SIGSEGV, &action, &old), 0);
+    for (size_t i = 0; i < sizeof(befores) / sizeof(befores[0]); i++) {
+        for (size_t j = 0; j < sizeof(afters) / sizeof(afters[0]); j++) {
+            border.second = pages + AREA;
+            border.src = src;
+            border.before = befores[i];
+            border.early = false;
+            border.faults = 0;
+            memset(pages, 0, 2 * AREA);
+            assert_int_equal(mprotect(border.second, AREA, PROT_NONE), 0);
+            mem_scatter(border.second - befores[i], src, befores[i] + afters[j]);
+            assert_int_equal(border.faults, 1);
+            assert_false(border.early);
+            assert_memory_equal(border.second - befores[i], src, befores[i] + afters[j]);
+        }
+    }
+    assert_int_equal(sigaction(SIGSEGV, &old, NULL), 0);
+    munmap(pages, 2 * AREA);
+}
+
 /* One reader that polls the last byte and then looks at all others. */
 struct watch {
     uint8_t *dst;
@@ -615,6 +671,7 @@ int main(void)
         CASE(mem_reg__all_indexes),
         CASE(mem_invalidate__rkey_only),
         cmocka_unit_test(mem_scatter__exact_bytes),
+        cmocka_unit_test(mem_scatter__nothing_before_the_last_line),
         cmocka_unit_test(mem_scatter__last_byte_last),
         cmocka_unit_test(mem_sge_bytes__no_wrap),
         CASE(mem_check_sges__first_bad_one),

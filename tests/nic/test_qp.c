@@ -467,6 +467,7 @@ static void qp_modify__without_state(void **state)
     assert_int_equal(modify(o, a, QP_ATTR_PATH_MTU), -EINVAL);
 }
 
+/* IBA 10.3.1 */
 static void case_36_flush_in_post_order(void **state)
 {
     static const uint64_t sends[] = {1, 2, 3, 4, 5}, recvs[] = {11, 12, 13};
@@ -609,6 +610,7 @@ static void sqd__drained_at_once_when_idle(void **state)
 }
 
 /* Attributes may change once drained, not while something is still out. */
+/* IBA 10.3.1 */
 static void sqd__attributes_only_when_drained(void **state)
 {
     struct objects *o = *state;

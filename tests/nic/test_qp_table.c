@@ -45,6 +45,7 @@ static const struct {
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
+/* IBA 11.2.5.2 */
 static void case_30(void **state)
 {
     (void)state;
@@ -61,6 +62,7 @@ static void case_30(void **state)
 }
 
 /* No attribute beyond the required and optional ones, whatever its number. */
+/* IBA 11.2.5.2 */
 static void qp_table_allows__nothing_more(void **state)
 {
     (void)state;

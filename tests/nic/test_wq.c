@@ -71,6 +71,7 @@ static void done(struct objects *o, enum wc_status status)
     lock_drop(&o->qp->lock);
 }
 
+/* IBA C10-22, IBA 10.3.1 */
 static void case_1(void **state)
 {
     static const struct {

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/udp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -410,6 +411,26 @@ static void udp__malformed_is_counted_and_goes_nowhere(void **state)
     p->ops->close(p);
 }
 
+/* RFC 6936: over IPv6, too, a checksum of 0 is none; adapters and soft-RoCE send so. */
+static void udp__ipv6_without_checksum_is_heard(void **state)
+{
+    (void)state;
+    static struct got g;
+    static const uint8_t bytes[16] = {0x1f, 0, 0xff, 0xff, 0, 0, 0, 1}; /* counted when heard */
+    struct sockaddr_in6 to = {.sin6_family = AF_INET6, .sin6_port = htons(TEST_UDP_PORT)};
+    struct port *p = make(1, false, false);
+    int fd = socket(AF_INET6, SOCK_DGRAM, 0), on = 1;
+    to.sin6_addr = in6addr_loopback;
+    assert_int_equal(setsockopt(fd, SOL_UDP, UDP_NO_CHECK6_TX, &on, sizeof(on)), 0);
+    got_init(&g, 1);
+    assert_int_equal(sendto(fd, bytes, sizeof(bytes), 0, (struct sockaddr *)&to, sizeof(to)),
+                     (ssize_t)sizeof(bytes));
+    settle(&p, &g, 1);
+    assert_int_equal(count_of(p, "udp_rx_drop_bad_opcode"), 1);
+    close(fd);
+    p->ops->close(p);
+}
+
 static void udp__holder_is_named(void **state)
 {
     (void)state;
@@ -446,6 +467,7 @@ int main(void)
         cmocka_unit_test(udp__unknown_slot_is_counted),
         cmocka_unit_test(udp__owner_that_dies_leaves_its_slot),
         cmocka_unit_test(udp__malformed_is_counted_and_goes_nowhere),
+        cmocka_unit_test(udp__ipv6_without_checksum_is_heard),
         cmocka_unit_test(udp__holder_is_named),
     };
     private_net_enter();

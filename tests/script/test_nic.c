@@ -9,6 +9,7 @@
 #define ACK(...) {OUT, OP_ACKNOWLEDGE, __VA_ARGS__}
 
 static const struct dialogue dialogues[] = {
+    /* IBA 10.9.3 */
     {"admit__odd_but_allowed", false, WITH(), STEPS(
         {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true, .odd = ODD_MIG | ODD_PKEY_PART | ODD_CE},
         ACK(.psn = 5, .msn = 1), {COUNT, COUNTER_rx_ecn_marked_packets, .n = 1})},
@@ -24,6 +25,7 @@ static const struct dialogue dialogues[] = {
         {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true, .odd = ODD_QPN},
         {SILENT},
         {COUNT, COUNTER_rx_drop_no_qp, .n = 1})},
+    /* IBA 10.9.3 */
     {"admit__wrong_pkey", true, WITH(), STEPS(
         {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true, .odd = ODD_PKEY},
         {SILENT},

@@ -12,12 +12,14 @@
 #define ADD_ADDED(p, m, v) ADD(p), ADDED(p, m, v)
 
 static const struct dialogue dialogues[] = {
+    /* IBA C9-105 */
     {"duplicate_send__acknowledged_not_executed", true, WITH(), STEPS(
         {RECV, .id = 1, .len = 16}, {RECV, .id = 2, .at = 64, .len = 16},
         {IN, OP_SEND_ONLY, .psn = 5, .len = 16, .ack_req = true}, ACK(.psn = 5, .msn = 1),
         {RCQE, WC_RECV, .id = 1, .len = 16}, {IN, OP_SEND_ONLY, .psn = 5, .len = 16, .tag = 1},
         ACK(.psn = 5, .msn = 1),
         {MEM, .len = 16}, {COUNT, COUNTER_duplicate_request, .n = 1})},
+    /* IBA C9-105 */
     {"duplicate_write__acknowledged_not_executed", true, WITH(), STEPS(
         {IN, OP_WRITE_FIRST, .psn = 5, .len = 256, .dma_len = 300},
         {IN, OP_WRITE_LAST, .psn = 6, .len = 44, .at = 256},
@@ -26,6 +28,14 @@ static const struct dialogue dialogues[] = {
         {IN, OP_WRITE_FIRST, .psn = 5, .len = 256, .dma_len = 300, .tag = 1},
         {IN, OP_WRITE_LAST, .psn = 6, .len = 44, .at = 256, .tag = 1}, ACK(.psn = 7, .msn = 2),
         {MEM, .len = 300})},
+    {"duplicate_write__of_one_packet_not_executed", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 8, .dma_len = 8, .ack_req = true},
+        ACK(.psn = 5, .msn = 1), {IN, OP_WRITE_ONLY, .psn = 5, .len = 8, .dma_len = 8, .tag = 1},
+        ACK(.psn = 5, .msn = 1), {MEM, .len = 8})},
+    {"duplicate__leaves_the_nak_that_is_due", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true}, ACK(.psn = 5, .msn = 1),
+        {IN, OP_WRITE_ONLY, .psn = 7}, {IN, OP_WRITE_ONLY, .psn = 5},
+        ACK(.syn = NAK(0), .psn = 6, .msn = 1))},
     {"duplicate__does_not_disturb_a_message_in_progress", true, WITH(), STEPS(
         {IN, OP_WRITE_ONLY, .psn = 5}, {IN, OP_WRITE_FIRST, .psn = 6, .len = 256, .dma_len = 300},
         {IN, OP_WRITE_ONLY, .psn = 5},
@@ -77,6 +87,13 @@ static const struct dialogue dialogues[] = {
         {REVOKE, .key = K_SMALL}, {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4, .key = K_SMALL},
         {SILENT},
         {STATE, QP_STATE_RTS})},
+    {"duplicate_read__bad_key_holds_up_no_other", true, WITH(), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4, .key = K_SMALL},
+        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 4}, {REVOKE, .key = K_SMALL},
+        {IN, OP_READ_REQUEST, .psn = 6, .dma_len = 8},
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4, .key = K_SMALL},
+        {OUT, OP_READ_RESP_ONLY, .psn = 6, .msn = 2, .len = 8},
+        {COUNT, COUNTER_resp_dropped_replays, .n = 1}, {STATE, QP_STATE_RTS})},
     {"duplicate_read__before_a_new_one_at_the_limit", true, WITH(.max_dest_rd = 1), STEPS(
         {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4},
         {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 4},

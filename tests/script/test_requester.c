@@ -225,6 +225,7 @@ static const struct dialogue dialogues[] = {
     {"fence__does_not_wait_for_sends", false, WITH(), STEPS(
         POST0(1), {POST, WR_RDMA_READ, .id = 2, .flags = WR_FENCE}, OUT0(100), READ_OUT(101),
         {IN, OP_READ_RESP_ONLY, .psn = 101, .msn = 2}, SENT(1), {SCQE, WC_RDMA_READ, .id = 2})},
+    /* IBA 9.7.7.2 */
     {"credits__limit_obeyed", false, WITH(), STEPS(
         POST0(1), OUT0(100), ACK(.psn = 100, .msn = 1, .syn = CREDITS(1)), SENT(1), POST0(2),
         POST0(3), POST0(4),
@@ -242,6 +243,13 @@ static const struct dialogue dialogues[] = {
         {OUT, OP_WRITE_ONLY_IMM, .psn = 103, .ack_req = true}, {SCQE, WC_RDMA_WRITE, .id = 2},
         {SCQE, WC_RDMA_READ, .id = 3},
         ACK(.psn = 103, .msn = 4, .syn = CREDITS(0)), {SCQE, WC_RDMA_WRITE, .id = 4})},
+    {"credits__several_writes_need_none", false, WITH(), STEPS(
+        POST0(1), OUT0(100), ACK(.psn = 100, .msn = 1, .syn = CREDITS(0)), SENT(1),
+        {POST, WR_RDMA_WRITE, .id = 2}, {POST, WR_RDMA_WRITE, .id = 3},
+        {OUT, OP_WRITE_ONLY, .psn = 101, .ack_req = true},
+        {OUT, OP_WRITE_ONLY, .psn = 102, .ack_req = true}, ACK(.psn = 102, .msn = 3),
+        {SCQE, WC_RDMA_WRITE, .id = 2}, {SCQE, WC_RDMA_WRITE, .id = 3})},
+    /* IBA 9.7.7.2 */
     {"credits__a_repeated_ack_brings_more", false, WITH(), STEPS(
         POST0(1), OUT0(100), ACK(.psn = 100, .msn = 1, .syn = CREDITS(1)), SENT(1), POST0(2),
         POST0(3), OUT0(101),
@@ -294,6 +302,7 @@ static const struct dialogue dialogues[] = {
         {EVENT, EVENT_SQ_DRAINED}, {SILENT})},
 
     /* Nobody answers. */
+    /* IBA 9.7.6.1.3 */
     {"timeout__exactly_and_as_often", true, WITH(.timeout = 1, .retry = 2), STEPS(
         POST0(1), POST0(2), OUT0(100), OUT0(101), {TIME, .ns = 8191}, {SILENT}, {TIME, .ns = 1},
         OUT0(100), OUT0(101),

@@ -86,6 +86,7 @@ static const struct dialogue dialogues[] = {
     {"write_only__to_the_last_byte", false, WITH(), STEPS(
         {IN, OP_WRITE_ONLY, .psn = 5, .va = MEMORY_BYTES - 3, .dma_len = 3, .len = 3, .ack_req = true},
         ACK(.psn = 5, .msn = 1), {MEM, .at = MEMORY_BYTES - 3, .len = 3})},
+    /* IBA C9-88 */
     {"write_only__zero_length_needs_no_key", false, WITH(), STEPS(
         {IN, OP_WRITE_ONLY, .psn = 5, .va = 1u << 30, .key = K_NONE, .ack_req = true},
         ACK(.psn = 5, .msn = 1))},
@@ -108,6 +109,7 @@ static const struct dialogue dialogues[] = {
     {"read__one_packet", false, WITH(), STEPS(
         {IN, OP_READ_REQUEST, .psn = 5, .va = 300, .dma_len = 100},
         {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 100, .at = 300})},
+    /* IBA C9-88 */
     {"read__zero_length_needs_no_key", false, WITH(), STEPS(
         {IN, OP_READ_REQUEST, .psn = 5, .key = K_NONE, .va = 1u << 30},
         {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1})},
@@ -171,6 +173,7 @@ static const struct dialogue dialogues[] = {
         {OUT, OP_READ_RESP_FIRST, .psn = 5, .msn = 1, .len = 256},
         {OUT, OP_READ_RESP_LAST, .psn = 6, .msn = 1, .len = 1, .at = 256},
         ACK(.psn = 7, .msn = 2))},
+    /* IBA 9.7.7.2 */
     {"credits__what_is_posted", false, WITH(), STEPS(
         {RECV, .id = 1}, {RECV, .id = 2}, {RECV, .id = 3}, {RECV, .id = 4}, {RECV, .id = 5},
         {RECV, .id = 6},
@@ -185,6 +188,7 @@ static const struct dialogue dialogues[] = {
         ACK(.psn = 11, .msn = 7, .syn = CREDITS(0)), {RCQE, WC_RECV, .id = 4},
         {RCQE, WC_RECV, .id = 5},
         {RCQE, WC_RECV, .id = 6})},
+    /* IBA 9.7.7.2 */
     {"credits__none_with_an_srq", false, WITH(.srq = true), STEPS(
         {RECV, .id = 1}, {RECV, .id = 2}, {IN, OP_SEND_ONLY, .psn = 5, .ack_req = true},
         ACK(.psn = 5, .msn = 1, .syn = CREDITS(31)), {RCQE, WC_RECV, .id = 1})},
@@ -278,6 +282,13 @@ static const struct dialogue dialogues[] = {
     {"op_seq__send_goes_on_as_write", true, WITH(), STEPS(
         {RECV, .id = 1, .len = 512}, {IN, OP_SEND_FIRST, .psn = 5, .len = 256},
         {IN, OP_WRITE_MIDDLE, .psn = 6, .len = 256}, INVALID(6, 0), FLUSHED(1), {MEM, .len = 256})},
+    {"op_seq__send_goes_on_where_a_write_ended", true, WITH(), STEPS(
+        {RECV, .id = 1, .at = 1024, .len = 512},
+        {IN, OP_WRITE_FIRST, .psn = 5, .len = 256, .dma_len = 512},
+        {IN, OP_WRITE_LAST, .psn = 6, .len = 256, .at = 256},
+        {IN, OP_SEND_FIRST, .psn = 7, .len = 256, .tag = 1},
+        {IN, OP_WRITE_LAST, .psn = 8, .len = 256, .at = 256, .tag = 1}, INVALID(8, 1), FLUSHED(1),
+        {MEM, .len = 512}, {MEM, .at = 1024, .len = 256, .tag = 1})},
     {"op_valid__not_offered", true, WITH(), STEPS({IN, OP_FLUSH, .psn = 5}, INVALID(5, 0))},
     {"op_valid__no_such_opcode", true, WITH(), STEPS({IN, 0x15, .psn = 5}, INVALID(5, 0))},
     {"op_valid__atomic_write_not_offered", true, WITH(), STEPS(
@@ -345,6 +356,7 @@ static const struct dialogue dialogues[] = {
         {IN, OP_SEND_LAST, .psn = 6, .len = 45}, INVALID(6, 0),
         {RCQE, .id = 1, .status = WC_LOC_LEN_ERR},
         {MEM, .len = 256})},
+    /* IBA 9.4.5 */
     {"atomic__unaligned", true, WITH(), STEPS({IN, OP_FETCH_ADD, .psn = 5, .va = 68, .a = 1},
         INVALID(5, 0))},
 

@@ -19,11 +19,13 @@
 #define US 1000ull
 
 static const struct dialogue dialogues[] = {
+    /* IBA 9.7.5.2.8 */
     {"rnr__waits_the_time_that_the_nak_says", true, WITH(.rnr_retry = 7), STEPS(
         POST0(1), POST0(2), OUT0(100), OUT0(101), ACK(.psn = 100, .syn = RNR(12)),
         {TIME, .ns = 640 * US - 1}, {SILENT},
         {TIME, .ns = 1}, OUT0(100), OUT0(101), ACK(.psn = 101, .msn = 2), SENT(1), SENT(2),
         {COUNT, COUNTER_rnr_nak_retry_err, .n = 1})},
+    /* IBA 9.7.5.2.8 */
     {"rnr__zero_is_the_longest", true, WITH(), STEPS(POST0(1), OUT0(100),
         RNR_AGAIN(0, 655360 * US), ACK(.psn = 100, .msn = 1), SENT(1))},
     {"rnr__thirteen", true, WITH(), STEPS(POST0(1), OUT0(100), RNR_AGAIN(13, 960 * US),

@@ -217,6 +217,14 @@ static void wr__abort_and_engine_errors(void **state)
     ibv_wr_start(r.ex);
     ibv_wr_send(r.ex);
     assert_int_equal(ibv_wr_complete(r.ex), ENOMEM);
+    /* DEVIATES: ibv_wr_complete(3): what stands before the one that is refused stays posted. */
+    fake.fail_post_at = 1;
+    ibv_wr_start(r.ex);
+    ibv_wr_send(r.ex);
+    ibv_wr_send(r.ex);
+    assert_int_equal(ibv_wr_complete(r.ex), ENOMEM);
+    assert_int_equal(fake.posts, 1);
+    fake.posts = 0;
     fake.fail_post_at = UINT32_MAX;
     ibv_wr_start(r.ex);
     assert_int_equal(ibv_wr_complete(r.ex), 0); /* of nothing */

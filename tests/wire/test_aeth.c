@@ -39,6 +39,7 @@ static void aeth_credit_code__largest_not_above(void **state)
     assert_int_equal(aeth_credit_code(UINT32_MAX), 30);
 }
 
+/* IBA 9.7.5.2.8 */
 static void aeth_rnr_ns__table(void **state)
 {
     (void)state;
@@ -72,6 +73,7 @@ static void aeth_rnr_ns__table(void **state)
         assert_true(aeth_rnr_ns(code) < aeth_rnr_ns(0));
 }
 
+/* IBA 9.7.6.1.3 */
 static void aeth_ack_timeout_ns__powers(void **state)
 {
     (void)state;
@@ -82,6 +84,7 @@ static void aeth_ack_timeout_ns__powers(void **state)
     assert_true(aeth_ack_timeout_ns(31) == UINT64_C(8796093022208));
 }
 
+/* IBA 9.7.5.1 */
 static void aeth_syndrome__fields(void **state)
 {
     (void)state;

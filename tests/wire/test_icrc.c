@@ -104,7 +104,7 @@ static void check_vector(const char *hex, const char *icrc_hex)
     assert_false(icrc_check(&pseudo, packet, n - 28 + 4));
 }
 
-/* Frames published by others: a UC SEND Only and a CNP from an adapter. */
+/* IBA 7.8.1, IBA A17.3.3: frames published by others, a UC SEND Only and an adapter's CNP. */
 static void case_113(void **state)
 {
     (void)state;
@@ -412,8 +412,8 @@ static void icrc_check_unknown_id__refuses(void **state)
     assert_false(icrc_check_unknown_id(&ip, packet, sizeof(packet)));
 }
 
-/* Of the identification, flags and offset of the sender's IPv4 header, only the bits of the
- * identification and DF may be solved for. */
+/* DEVIATES: IBA A17.3.3: of the identification, flags and offset of the sender's IPv4 header, the
+ * bits of the identification and DF may be solved for, no others. */
 static void icrc_check_unknown_id__which_bits(void **state)
 {
     (void)state;

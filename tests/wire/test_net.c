@@ -86,6 +86,7 @@ static void mend_ipv4(struct frame *f)
     put_be16(ip + 10, (uint16_t)~ones_sum(0, ip, (size_t)(ip[0] & 15) * 4));
 }
 
+/* DEVIATES: RFC 8200 8.1: no checksum over IPv6 is right, too. */
 static void net_build__is_inverse(void **state)
 {
     (void)state;
@@ -117,9 +118,14 @@ static void net_build__bytes(void **state)
     f = frame_make(true, 0, false);
     static const uint8_t expected6[] = {0x86, 0xdd, 0x66, 0xaa, 0xbc, 0xde, 0x00, 0x1d, 0x11, 0x3f};
     assert_memory_equal(f.bytes + 12, expected6, sizeof(expected6));
+    /* RFC 1071: pseudo header, UDP header and an odd number of bytes sum up to ones. */
+    f = frame_make(false, 0, true);
+    uint32_t sum = ones_sum((uint32_t)(17 + f.n - f.udp_at), f.bytes + f.ip_at + 12, 8);
+    assert_int_equal((f.n - f.udp_at) % 2, 1);
+    assert_int_equal(ones_sum(sum, f.bytes + f.udp_at, f.n - f.udp_at), 0xffff);
 }
 
-/* A sum that comes out as 0 goes as 0xffff, because 0 means none. */
+/* RFC 768: a sum that comes out as 0 goes as 0xffff, because 0 means none. */
 static void net_build__checksum_never_zero(void **state)
 {
     (void)state;
@@ -201,6 +207,7 @@ static const struct {
     {true,  60, 0x00, false, NET_BAD_UDP_CHECKSUM},
 };
 
+/* RFC 791 3.1 */
 static void net_parse__changed_byte(void **state)
 {
     (void)state;
@@ -290,6 +297,7 @@ static const struct {
   /* clang-format on */
 };
 
+/* RFC 8200 4.1 */
 static void net_parse__ipv6_chains(void **state)
 {
     (void)state;

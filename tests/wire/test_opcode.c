@@ -72,6 +72,7 @@ static void check_row(uint8_t opcode, const char *layout, bool xrc_request, bool
     assert_int_equal((info->flags & OPF_PAYLOAD) != 0, payload);
 }
 
+/* IBA 9.2, IBA A14 */
 static void opcode_info__layouts(void **state)
 {
     (void)state;

@@ -16,6 +16,7 @@
 #include "wire/print.h"
 #include "wire/roce.h"
 
+/* RFC 5952, RFC 5952 4.2 */
 static void print_addr__table(void **state)
 {
     (void)state;

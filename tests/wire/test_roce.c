@@ -137,7 +137,7 @@ static void case_121(void **state)
     assert_int_equal(opcodes, 25 + 12 + 2 + 1 + 25);
 }
 
-/* A CNP: opcode 0x81, BECN, PSN 0, 16 zero bytes, no AckReq. */
+/* IBA A17.9.3: a CNP: opcode 0x81, BECN, PSN 0, 16 zero bytes, no AckReq. */
 static void case_119(void **state)
 {
     (void)state;
