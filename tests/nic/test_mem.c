@@ -378,7 +378,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 /* However the machine is loaded: the last word, or the last cache line, is written to last. */
 static void mem_scatter__nothing_before_the_last_line(void **state)
 {
-    static const size_t befores[] = {1, 7, 8, 63, 64, 65, 500, 4000}, afters[] = {1, 2, 4, 8, 64};
+    static const size_t heads[] = {1, 7, 8, 63, 64, 65, 500, 4000}, tails[] = {1, 2, 4, 8, 64};
     static uint8_t src[AREA + 64];
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, old;
     uint8_t *pages =
@@ -388,19 +388,19 @@ static void mem_scatter__nothing_before_the_last_line(void **state)
     assert_ptr_not_equal(pages, MAP_FAILED);
     memset(src, 0x77, sizeof(src));
     assert_int_equal(sigaction(SIGSEGV, &action, &old), 0);
-    for (size_t i = 0; i < sizeof(befores) / sizeof(befores[0]); i++) {
-        for (size_t j = 0; j < sizeof(afters) / sizeof(afters[0]); j++) {
+    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+        for (size_t j = 0; j < sizeof(tails) / sizeof(tails[0]); j++) {
             border.second = pages + AREA;
             border.src = src;
-            border.before = befores[i];
+            border.before = heads[i];
             border.early = false;
             border.faults = 0;
             memset(pages, 0, 2 * AREA);
             assert_int_equal(mprotect(border.second, AREA, PROT_NONE), 0);
-            mem_scatter(border.second - befores[i], src, befores[i] + afters[j]);
+            mem_scatter(border.second - heads[i], src, heads[i] + tails[j]);
             assert_int_equal(border.faults, 1);
             assert_false(border.early);
-            assert_memory_equal(border.second - befores[i], src, befores[i] + afters[j]);
+            assert_memory_equal(border.second - heads[i], src, heads[i] + tails[j]);
         }
     }
     assert_int_equal(sigaction(SIGSEGV, &old, NULL), 0);
