@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 LINE = re.compile(r"^(ok|not ok)\b\s*(\d+)?\s*(?:-\s*)?(.*)$")
 PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#\s*skip\s*(.*))?$", re.IGNORECASE)
 SKIP = re.compile(r"#\s*SKIP\b[:\s]*(.*)$", re.IGNORECASE)
+BECAUSE = re.compile(r"^# skipped because: (.*)$")  # tests/skips.h
 PR_SET_CHILD_SUBREAPER = 36
 END_SECONDS = 10  # what a program that ran out of time has for its trap
 
@@ -38,13 +39,16 @@ class Outcome:
 
 def parse(text, outcome):
     """Count the TAP lines of text into outcome; complain when the plan and the lines differ."""
-    planned, said = None, 0
+    planned, said, because = None, 0, "no reason given"
     for line in text.splitlines():
         plan = PLAN.match(line)
         if plan:
             planned = (planned or 0) + int(plan.group(1))
             if int(plan.group(1)) == 0 and plan.group(2):
                 outcome.skipped.append((outcome.name, plan.group(2).strip()))
+            continue
+        if BECAUSE.match(line):
+            because = BECAUSE.match(line).group(1)
             continue
         match = LINE.match(line)
         if not match:
@@ -55,11 +59,12 @@ def parse(text, outcome):
         case = SKIP.sub("", rest).strip()
         if skip:  # cmocka 1.1 says `not ok N # SKIP name`, others `ok N - name # SKIP reason`
             reason = skip.group(1).strip()
-            outcome.skipped.append((case, reason) if case else (reason, "no reason given"))
+            outcome.skipped.append((case, reason) if case else (reason, because))
         elif verdict == "ok":
             outcome.passed += 1
         else:
             outcome.failed.append((case or f"case {number}", "not ok"))
+        because = "no reason given"
     if planned is not None and said != planned:
         outcome.failed.append((outcome.name, f"planned {planned} cases, ran {said}"))
     if outcome.total() == 0:

@@ -55,6 +55,7 @@ struct host {
     int control_fd; /* eventfd: stop, or look at deadlines again */
     _Atomic bool stop;
     _Atomic bool flush_wanted;       /* set by progress_farewell, cleared by the helper */
+    _Atomic uint64_t looked_ns;      /* all that came before is taken in: how far timers may go */
     _Atomic uint64_t sleep_until_ns; /* 0: awake; written by the helper, cleared by who wakes it */
     _Atomic bool napping;
     _Atomic bool deferred;      /* the last poll left answers to the next call */

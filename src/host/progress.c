@@ -25,6 +25,7 @@
 enum {
     RECEIVE_PACKETS = 512, /* about that many at a time, then answers go out */
     TRAINS_PER_FLUSH = 4,
+    LOOK_CALLS_MAX = 32,   /* more than a full socket holds */
     SEND_ROUNDS_MAX = 128, /* flushes of one call; the helper goes on */
     STREAM_PACKETS = 16,   /* so many at a wake are a stream: more will come */
     CROWDED_MAX = 12, /* 2 for a wake that found nothing, 1 for one that shared with a poller */
@@ -112,14 +113,60 @@ static void advance(struct host *h, uint64_t now_ns)
         port_udp_suspect(h->udp);
 }
 
+static void receiver_packets(struct port_receiver *r, const struct rx_packet *p, unsigned n)
+{
+    struct host *h = (struct host *)((char *)r - offsetof(struct host, receiver));
+    nic_input(h->nic, h->rx_now_ns, p, n);
+}
+
+/* wait: for another that receives; else leave it to that one. */
+static unsigned receive_some(struct host *h, uint64_t now_ns, bool wait)
+{
+    if (wait)
+        progress_lock(&h->rx);
+    else if (!try_lock(&h->rx))
+        return 0;
+    h->rx_now_ns = now_ns;
+    unsigned seen = h->port->ops->receive(h->port, now_ns, &h->receiver, RECEIVE_PACKETS);
+    progress_unlock(&h->rx);
+    return seen;
+}
+
+/*
+ * A timer is due. Has the answer that it waits for come meanwhile? Whoever was kept from its CPU,
+ * or keeps the socket while it is kept from it, must not take that for a silent peer: timers go as
+ * far as the last complete look at the sockets began, no further.
+ */
+static void look(struct host *h)
+{
+    uint64_t began = 0;
+    for (unsigned calls = 0, empty = 0; calls < LOOK_CALLS_MAX && empty < PORT_EMPTY_CALLS;
+         calls++) {
+        uint64_t now = host_now_ns();
+        began = began == 0 ? now : began;
+        if (!try_lock(&h->rx))
+            return; /* its holder looks when it has done */
+        h->rx_now_ns = now;
+        unsigned seen = h->port->ops->receive(h->port, now, &h->receiver, RECEIVE_PACKETS);
+        progress_unlock(&h->rx);
+        empty = seen != 0 ? 0 : empty + 1;
+    }
+    atomic_store(&h->looked_ns, began);
+}
+
+static bool timer_due(struct host *h, uint64_t now_ns)
+{
+    return nic_deadline(h->nic) <= now_ns;
+}
+
 /* With tx held: timers, then trains until nothing is left or the port is full. false: gave up
  * before the end. */
 static bool send_all(struct host *h)
 {
     for (unsigned round = 0; round < SEND_ROUNDS_MAX; round++) {
-        uint64_t now = host_now_ns();
-        if (nic_deadline(h->nic) <= now)
-            advance(h, now);
+        uint64_t now = host_now_ns(), looked = atomic_load(&h->looked_ns);
+        if (timer_due(h, looked))
+            advance(h, looked);
         bool more = false;
         if (h->port->ops->writable(h->port))
             more = nic_output(h->nic, now, &h->port->sink, TRAINS_PER_FLUSH);
@@ -132,7 +179,8 @@ static bool send_all(struct host *h)
 
 static bool send_work(struct host *h, uint64_t now_ns)
 {
-    return (nic_has_output(h->nic) && h->port->ops->writable(h->port)) || deadline(h) <= now_ns;
+    return (nic_has_output(h->nic) && h->port->ops->writable(h->port)) ||
+           h->port->ops->deadline(h->port) <= now_ns || timer_due(h, atomic_load(&h->looked_ns));
 }
 
 static void send_queued(struct host *h, uint64_t now_ns)
@@ -141,6 +189,8 @@ static void send_queued(struct host *h, uint64_t now_ns)
      * letting go: each side writes, then reads what the other wrote. */
     for (;;) {
         atomic_thread_fence(memory_order_seq_cst);
+        if (timer_due(h, now_ns) && !timer_due(h, atomic_load(&h->looked_ns)))
+            look(h);
         if (!send_work(h, now_ns))
             return;
         if (!try_lock(&h->tx))
@@ -207,25 +257,6 @@ void progress_farewell(struct host *h)
     wake(h);
     for (unsigned i = 0; i < FAREWELL_TURNS && atomic_load(&h->flush_wanted); i++)
         nanosleep(&turn, NULL);
-}
-
-static void receiver_packets(struct port_receiver *r, const struct rx_packet *p, unsigned n)
-{
-    struct host *h = (struct host *)((char *)r - offsetof(struct host, receiver));
-    nic_input(h->nic, h->rx_now_ns, p, n);
-}
-
-/* wait: for another that receives; else leave it to that one. */
-static unsigned receive_some(struct host *h, uint64_t now_ns, bool wait)
-{
-    if (wait)
-        progress_lock(&h->rx);
-    else if (!try_lock(&h->rx))
-        return 0;
-    h->rx_now_ns = now_ns;
-    unsigned seen = h->port->ops->receive(h->port, now_ns, &h->receiver, RECEIVE_PACKETS);
-    progress_unlock(&h->rx);
-    return seen;
 }
 
 unsigned progress_receive(struct host *h, uint64_t *now_ns)

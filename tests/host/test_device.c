@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "../port/private_net.h"
+#include "../skips.h"
 #include "host/host.h"
 
 enum { TABLE_AGE_US = 250000 }; /* after that a GID table is read again */
@@ -60,7 +61,7 @@ static void device__listed_when_it_has_an_address(void **state)
     struct verbena_device *d;
     size_t n;
     if (!able)
-        skip();
+        SKIP_TEST("network interfaces cannot be made here");
     assert_true(ip("addr add 10.88.0.1/24 dev vt0 label vt0:one"));
     assert_true(ip("-6 addr flush dev vt1"));
     assert_int_equal(verbena_device_list(&d, &n), 0);
@@ -97,7 +98,7 @@ static void device__path_mtu_that_fits(void **state)
     };
     static const struct verbena_callbacks none;
     if (!able)
-        skip();
+        SKIP_TEST("network interfaces cannot be made here");
     assert_true(ip("addr add 10.88.0.1/24 dev vt0"));
     struct verbena_context *ctx;
     assert_int_equal(verbena_open("vb_vt0", &none, NULL, &ctx), 0);
@@ -137,7 +138,7 @@ static void case_112__gid_indexes_stay_while_addresses_come_and_go(void **state)
     (void)state;
     static const struct verbena_callbacks none;
     if (!able)
-        skip();
+        SKIP_TEST("network interfaces cannot be made here");
     assert_true(ip("addr add fd00:88::1/64 dev vt0 nodad"));
     assert_true(ip("addr add 10.88.0.1/24 dev vt0"));
     assert_true(ip("addr add 10.88.0.9/24 dev vt0"));

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "../port/private_net.h"
+#include "../skips.h"
 #include "endpoint.h"
 
 enum {
@@ -177,8 +178,8 @@ static void host__two_processes_one_address(void **state)
 static void host__child_finds_dead_contexts_and_opens_new_ones(void **state)
 {
     (void)state;
-#ifdef __SANITIZE_THREAD__
-    skip(); /* ThreadSanitizer knows no threads in a forked child */
+#if UNDER_TSAN
+    SKIP_TEST("ThreadSanitizer knows no threads in a forked child");
 #endif
     struct endpoint a, b;
     struct endpoint_name na, nb;

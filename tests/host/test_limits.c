@@ -25,6 +25,7 @@
 #include <cmocka.h>
 
 #include "../port/private_net.h"
+#include "../skips.h"
 #include "endpoint.h"
 #include "host/host_priv.h"
 
@@ -166,8 +167,8 @@ static void limits__cancelled_thread_leaves_no_lock(void **state)
     struct endpoint e;
     struct verbena_gid gid;
     void *(*const work[])(void *) = {ask_gids, open_and_close};
-#ifdef __SANITIZE_ADDRESS__
-    skip(); /* it takes the unwinding of a cancelled thread for an error */
+#if UNDER_ASAN
+    SKIP_TEST("AddressSanitizer takes the unwinding of a cancelled thread for an error");
 #endif
     alarm(60); /* a lock left behind: for ever */
     for (unsigned i = 0; i < 2 * CANCEL_ROUNDS; i++) {
@@ -192,12 +193,12 @@ static void limits__settings_are_not_for_setuid_programs(void **state)
     (void)state;
     char folder[] = "/tmp/test_limits.XXXXXX", copy[64], command[4400];
     struct statvfs fs;
-#ifdef __SANITIZE_ADDRESS__
-    skip(); /* it reads /proc/self, which a set-user-ID program may not */
+#if UNDER_ASAN
+    SKIP_TEST("AddressSanitizer reads /proc/self, which a set-user-ID program may not");
 #endif
     if (geteuid() != 0 || mkdtemp(folder) == NULL || statvfs(folder, &fs) != 0 ||
         (fs.f_flag & ST_NOSUID) != 0)
-        skip();
+        SKIP_TEST("needs root and a file system that honours set-user-ID");
     snprintf(copy, sizeof(copy), "%s/copy", folder);
     snprintf(command, sizeof(command), "cp '%s' %s", self_path, copy);
     assert_int_equal(system(command), 0);

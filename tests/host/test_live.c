@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "../port/private_net.h"
+#include "../skips.h"
 #include "endpoint.h"
 
 enum {
@@ -162,8 +163,8 @@ static void *poll_main(void *arg)
 static void live__cancelled_poller_leaves_nothing_locked(void **state)
 {
     (void)state;
-#ifdef __SANITIZE_ADDRESS__
-    skip(); /* AddressSanitizer does not survive cancelled threads */
+#if UNDER_ASAN
+    SKIP_TEST("AddressSanitizer does not survive cancelled threads");
 #endif
     struct endpoint a, b;
     struct endpoint_name na, nb;

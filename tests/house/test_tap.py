@@ -17,6 +17,12 @@ ROWS = (
     ("two_groups", "echo 1..1; echo 'ok 1 - a'; echo 1..1; echo 'ok 1 - b'", (2, 0, 0), None),
     ("skip", "echo 'ok 1 - a # SKIP no veth'", (0, 0, 1), None),
     ("skip_by_cmocka", "echo 'not ok 1 # SKIP a'", (0, 0, 1), None),
+    (
+        "skip_of_cmocka_with_its_reason",
+        "echo '# skipped because: no adapter'; echo 'not ok 1 # SKIP a'",
+        (0, 0, 1),
+        "no adapter",
+    ),
     ("plan_of_none", "echo '1..0 # skip no guest'", (0, 0, 1), None),
     ("talk_is_not_counted", "echo 'okay then'; echo '# ok 3'; echo 'ok 1 - a'", (1, 0, 0), None),
     ("not_ok", "echo 'not ok 1 - a'; echo 'ok 2 - b'; exit 1", (1, 1, 0), "not ok"),
@@ -35,7 +41,7 @@ def verdict(name, text, counts, reason):
         log = os.path.join(folder, "log")
         outcome = tap.run(name, ["sh", "-c", text], log, 1, alone=True)
     got = (outcome.passed, len(outcome.failed), len(outcome.skipped))
-    said = " ".join(why for _, why in outcome.failed)
+    said = " ".join(why for _, why in outcome.failed + outcome.skipped)
     return got == counts and (reason is None or reason in said), f"{got} {said}"
 
 

@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "../skips.h"
 #include "program.h"
 
 #define GLIBC "/lib64/ld-linux-x86-64.so.2"
@@ -280,7 +281,7 @@ static void program_check__setuid(void **state)
     write_file("setuid", good, sizeof(good), 04755);
     assert_int_equal(program_check(in_folder("setuid"), &p), PROGRAM_OK);
     if (chown(in_folder("setuid"), OTHER, (gid_t)-1) != 0)
-        skip(); /* not root: cannot give files away */
+        SKIP_TEST("not root: cannot give files away");
     chmod(in_folder("setuid"), 04755);
     assert_int_equal(program_check(in_folder("setuid"), &p), PROGRAM_SETUID);
     chmod(in_folder("setuid"), 0755);

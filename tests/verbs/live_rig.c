@@ -3,6 +3,7 @@
  * live_rig.c: see live_rig.h.
  */
 #include "live_rig.h"
+#include "../skips.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -40,7 +41,7 @@ void rig_open(struct rig *r)
     }
     if (lo == NULL) {
         ibv_free_device_list(list);
-        skip();
+        SKIP_TEST("there is no vb_lo");
     }
     r->ctx = ibv_open_device(lo);
     assert_non_null(r->ctx);

@@ -3,6 +3,7 @@
  * test_live_fork.c: fork with an open device. Apart from the other live tests because under
  * ThreadSanitizer a forked child cannot start the engine's thread.
  */
+#include "../skips.h"
 #include "live_rig.h"
 
 #include <pthread.h>
@@ -61,8 +62,8 @@ static void fork__child_lists_devices(void **state)
     _Atomic bool stop = false;
     pthread_t t;
 
-#ifdef __SANITIZE_ADDRESS__
-    skip(); /* its allocator's locks stay with the parent's threads */
+#if UNDER_ASAN
+    SKIP_TEST("AddressSanitizer's allocator keeps locks of the parent's threads");
 #endif
     assert_int_equal(pthread_create(&t, NULL, list_devices, &stop), 0);
     for (unsigned i = 0; i < FORKS; i++) {
