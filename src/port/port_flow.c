@@ -22,8 +22,13 @@
 static const uint64_t BACKOFF_FIRST_NS = 100000000;
 static const uint64_t BACKOFF_MAX_NS = 10000000000;
 static const uint64_t SUPERSEDED_NS = 1000000000; /* by then what was on its way has come */
-static const uint64_t STUCK_LEAST_NS = 20000000;  /* unread that long: its owner is stopped */
-static const uint64_t STUCK_MOST_NS = 5000000000;
+/* Unread that long: its owner is stopped. Of a source that never sent to us, only while we hear
+ * nothing at all: busy processes are slow, too. */
+static const uint64_t STUCK_OURS_NS = 40000000;
+static const uint64_t STUCK_OTHERS_NS = 250000000;
+static const uint64_t LOOK_NS = 20000000;         /* least between looks */
+static const uint64_t LOOK_STALE_NS = 5000000000; /* a look that long ago says nothing */
+enum { OTHERS_LOOKS = 3 };
 
 static uint32_t source_hash(const struct net_addr *addr, uint16_t sport)
 {
@@ -44,6 +49,14 @@ struct udp_source *udp_flow_source(struct port_udp *u, const struct net_addr *ad
         *s = (struct udp_source){.addr = *addr, .sport = sport};
     }
     return s;
+}
+
+/* The same, if it is known. */
+static const struct udp_source *source_find(const struct port_udp *u, const struct net_addr *addr,
+                                            uint16_t sport)
+{
+    const struct udp_source *s = &u->source[source_hash(addr, sport) % UDP_SOURCES];
+    return s->sport == sport && memcmp(&s->addr, addr, sizeof(*addr)) == 0 ? s : NULL;
 }
 
 static void back_off(struct port_udp *u, struct udp_source *s)
@@ -128,6 +141,7 @@ void udp_flow_heard(struct port_udp *u, struct udp_source *s, const struct udp_r
         flow_close(u, s->flow);
     if (s->flow != NULL)
         return;
+    s->heard = true;
     s->streak += own;
     if (s->streak >= UDP_FLOW_AFTER_PACKETS && u->rx_now_ns >= s->no_flow_until_ns)
         flow_open(u, s, run);
@@ -212,20 +226,41 @@ static void flow_rescue(struct port_udp *u, const struct udp_stuck *k)
     udp_count(u, UDP_flow_rescued, 1);
 }
 
+/* What a look found: since when, if the last look found it, too. */
+static void stuck_since(const struct port_udp *u, struct udp_stuck *now)
+{
+    now->looks = 1;
+    now->since_ns = u->rx_now_ns;
+    now->packets = atomic_load_explicit(&u->counter[UDP_udp_rx_packets], memory_order_relaxed);
+    for (unsigned i = 0; i < u->stuck_count; i++) {
+        const struct udp_stuck *last = &u->stuck[i];
+        if (same_flow(now, last) && now->bytes >= last->bytes) {
+            now->looks = last->looks + 1;
+            now->since_ns = last->since_ns;
+            now->packets = last->packets;
+        }
+    }
+}
+
 void udp_flow_rescue(struct port_udp *u)
 {
     struct udp_stuck now[UDP_STUCK];
     uint64_t since = u->rx_now_ns - u->stuck_ns;
-    if (u->config.no_flows || (u->stuck_count != 0 && since < STUCK_LEAST_NS))
+    uint64_t lag = atomic_load_explicit(&u->lag_ns, memory_order_relaxed);
+    uint64_t received = atomic_load_explicit(&u->counter[UDP_udp_rx_packets], memory_order_relaxed);
+    if (u->config.no_flows || since < LOOK_NS)
         return;
+    if (since > LOOK_STALE_NS)
+        u->stuck_count = 0;
     unsigned n = stuck_read(u, now);
-    for (unsigned i = 0; i < n && since < STUCK_MOST_NS; i++) {
-        for (unsigned k = 0; k < u->stuck_count; k++) {
-            if (same_flow(&now[i], &u->stuck[k]) && now[i].bytes >= u->stuck[k].bytes) {
-                flow_rescue(u, &now[i]);
-                break;
-            }
-        }
+    for (unsigned i = 0; i < n; i++) {
+        stuck_since(u, &now[i]);
+        const struct udp_source *s = source_find(u, &now[i].remote, now[i].sport);
+        bool ours = s != NULL && s->heard;
+        uint64_t least = (ours ? STUCK_OURS_NS : STUCK_OTHERS_NS) + 4 * lag;
+        bool deaf = now[i].looks >= OTHERS_LOOKS && now[i].packets == received;
+        if (u->rx_now_ns - now[i].since_ns >= least && (ours || deaf))
+            flow_rescue(u, &now[i]);
     }
     memcpy(u->stuck, now, n * sizeof(now[0]));
     u->stuck_count = n;

@@ -80,9 +80,11 @@ char *port_udp_holder(uint16_t udp_port, char *out, size_t cap)
     if (!h.found)
         scan_table("/proc/net/udp6", udp_port, &h);
     bool rxe = access("/sys/module/rdma_rxe", F_OK) == 0;
-    if (h.found && h.inode != 0) {
+    int pid = h.found && h.inode != 0 ? find_process(h.inode) : 0;
+    /* A socket of the kernel's own looks like root's, but no process has it; only root can tell. */
+    bool kernel = h.uid == 0 && pid == 0 && (rxe || geteuid() == 0);
+    if (h.found && h.inode != 0 && !kernel) {
         struct passwd *pw = getpwuid(h.uid);
-        int pid = find_process(h.inode);
         int n = snprintf(out, cap, "user %s (uid %u)", pw != NULL ? pw->pw_name : "?", h.uid);
         if (pid != 0 && n > 0 && (size_t)n < cap)
             snprintf(out + n, cap - (size_t)n, ", process %d", pid);

@@ -160,6 +160,7 @@ static void udp_close(struct port *p)
     udp_slot_fini(u);
     udp_rx_fini(u);
     udp_tx_fini(u);
+    udp_watch_close(u);
     if (u->epoll_fd >= 0)
         close(u->epoll_fd);
     free(u);
@@ -177,6 +178,7 @@ static void udp_abandon(struct port *p)
     close(f->fd);
     udp_slot_fini(u);
     udp_tx_close(u);
+    udp_watch_close(u);
 }
 
 static void udp_sink(struct nic_sink *sink, const struct train *t)

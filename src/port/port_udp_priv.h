@@ -70,6 +70,7 @@ struct udp_source {
     uint16_t next_id; /* IPv4 id expected of its next datagram; 0 from our own kind */
     bool clears_df;   /* its packets come without DF */
     uint32_t streak;  /* forwarded packets of our own in a row */
+    bool heard;       /* had packets of our own */
     uint64_t no_flow_until_ns;
     uint64_t backoff_ns;
     struct udp_fd *flow; /* or NULL */
@@ -97,17 +98,19 @@ enum udp_watch_state {
 
 /* Of one address family; port_watch.c. The sending side's, but for what is atomic. */
 struct udp_watch {
-    int fd;                       /* our wildcard socket, -1: none */
-    _Atomic uint32_t wanted;      /* QPs that expect packets; any thread */
-    _Atomic uint64_t due_ns;      /* next turn; the receiving side moves it when an answer comes */
-    _Atomic uint64_t asked_ns;    /* the last question */
+    int fd;                    /* our wildcard socket, -1: none */
+    _Atomic uint32_t wanted;   /* QPs that expect packets; any thread */
+    _Atomic uint64_t due_ns;   /* next turn; the receiving side moves it when an answer comes */
+    _Atomic uint64_t asked_ns; /* the last question */
+    _Atomic uint64_t answer_due_ns;
     _Atomic uint64_t interval_ns; /* from it to the next, if answered */
     _Atomic uint32_t answer;      /* sequence number; by the receiving side */
     _Atomic uint32_t members;     /* that ask, as the leader told; by the receiving side */
     _Atomic uint32_t place;       /* lowest that we were found at; lowered by the receiving side */
     _Atomic uint32_t scan_sequence;
     enum udp_watch_state state;
-    unsigned asks, moves, quiet;
+    int claim_fd; /* the name of who looks for its place; -1: not we */
+    unsigned asks, moves, quiet, refusals;
     uint32_t sequence, first_sequence, scan_at, jitter;
     uint64_t packets; /* sent and received when asked */
 };
@@ -117,6 +120,9 @@ struct udp_stuck {
     struct net_addr local, remote;
     uint16_t sport;
     uint32_t bytes;
+    unsigned looks;    /* that found them, and never fewer bytes */
+    uint64_t since_ns; /* the first of them */
+    uint64_t packets;  /* that we had received by then */
 };
 
 struct udp_tx_socket {
@@ -163,7 +169,8 @@ struct port_udp {
     struct udp_watch watch[2]; /* IPv4, IPv6 */
     uint64_t watch_nonce;
     uint64_t suspect_again_ns;
-    _Atomic bool suspect; /* own packets stay unanswered; any thread */
+    _Atomic uint64_t lag_ns; /* how late our turns come; by the sending side */
+    _Atomic bool suspect;    /* own packets stay unanswered; any thread */
 
     /* Receiving side. */
     int epoll_fd;
@@ -275,6 +282,8 @@ void udp_watch_init(struct port_udp *u);
 int udp_watch_program(int fd, uint32_t leader);
 /* qps: 1 or -1 that expect packets. */
 void udp_watch_expect(struct port_udp *u, bool v6, int qps);
+/* Its descriptors. */
+void udp_watch_close(struct port_udp *u);
 /* Sending side: what is due. */
 void udp_watch_turn(struct port_udp *u, uint64_t now_ns);
 uint64_t udp_watch_deadline(struct port_udp *u);

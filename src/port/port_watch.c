@@ -19,7 +19,10 @@
 
 #include <errno.h>
 #include <linux/filter.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -32,12 +35,15 @@ enum {
     SCAN_BATCH = 64,
     SCAN_PLACES = UDP_SLOTS + SCAN_BATCH, /* members, and sockets that are about to be connected */
     MOVES_MAX = 3,                        /* in a row, then a rest */
+    REFUSALS_MAX = 10,                    /* then it is not a living process that keeps the name */
     QUIET_ASKS = 20, /* so many without any packet of ours: we ask less often */
     QUIET_FACTOR = 4,
 };
 static const uint64_t ASK_NS = 100000000;
 static const uint64_t ASK_MAX_NS = 5000000000;
 static const uint64_t ANSWER_NS = 40000000;
+static const uint64_t LATE_NS = 10000000; /* a turn that much late proves nothing about others */
+static const uint64_t LAG_MAX_NS = 500000000;
 static const uint64_t SCAN_NS = 5000000;
 static const uint64_t REST_NS = 1000000000;
 static const uint64_t MEMBER_NS = 2 * ASK_MAX_NS; /* heard that lately: still a member */
@@ -75,7 +81,7 @@ void udp_watch_init(struct port_udp *u)
     u->watch_nonce = rng_next(&u->rng);
     for (unsigned i = 0; i < 2; i++) {
         struct udp_watch *w = &u->watch[i];
-        w->fd = -1;
+        w->fd = w->claim_fd = -1;
         w->jitter = (uint32_t)rng_next(&u->rng);
         atomic_init(&w->due_ns, UINT64_MAX);
         atomic_init(&w->place, NOWHERE);
@@ -127,6 +133,21 @@ static uint64_t ask_interval_ns(struct port_udp *u, struct udp_watch *w)
     return ns / 4 * 3 + ns / 2 * (w->jitter >> 24) / 256;
 }
 
+/* Where we get our turns late, the leader may, too. */
+static uint64_t answer_ns(struct port_udp *u)
+{
+    return ANSWER_NS + 4 * atomic_load_explicit(&u->lag_ns, memory_order_relaxed);
+}
+
+static void lag_update(struct port_udp *u, uint64_t late_ns)
+{
+    uint64_t lag = atomic_load_explicit(&u->lag_ns, memory_order_relaxed);
+    lag -= lag / 16;
+    if (late_ns > lag)
+        lag = late_ns < LAG_MAX_NS ? late_ns : LAG_MAX_NS;
+    atomic_store_explicit(&u->lag_ns, lag, memory_order_relaxed);
+}
+
 /* false: no descriptor, or no way to ourselves (lo is down). */
 static bool ask(struct port_udp *u, struct udp_watch *w, bool v6, uint64_t now_ns)
 {
@@ -134,7 +155,8 @@ static bool ask(struct port_udp *u, struct udp_watch *w, bool v6, uint64_t now_n
     int fd = probe_socket(v6);
     probe_build(u, b, PROBE_LEADER, 0, ++w->sequence);
     atomic_store(&w->asked_ns, now_ns);
-    atomic_store(&w->due_ns, now_ns + ANSWER_NS);
+    atomic_store(&w->answer_due_ns, now_ns + answer_ns(u));
+    atomic_store(&w->due_ns, atomic_load(&w->answer_due_ns));
     bool sent = fd >= 0 && probe_send(u, fd, v6, b);
     if (fd >= 0)
         close(fd);
@@ -175,8 +197,40 @@ static void scan(struct port_udp *u, struct udp_watch *w, bool v6, uint64_t now_
     atomic_store(&w->due_ns, now_ns + SCAN_NS);
 }
 
+/* One at a time: with hundreds of members each would make itself the leader. The name goes with the
+ * process; whoever keeps it too long is ignored. */
+static bool claim(struct udp_watch *w, bool v6)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "verbena/leader/%d", v6 ? 6 : 4);
+    socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+    w->claim_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (w->claim_fd >= 0 && bind(w->claim_fd, (struct sockaddr *)&a, length) == 0)
+        return true;
+    if (w->claim_fd >= 0)
+        close(w->claim_fd);
+    w->claim_fd = -1;
+    return ++w->refusals > REFUSALS_MAX;
+}
+
+void udp_watch_close(struct port_udp *u)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        if (u->watch[i].claim_fd >= 0)
+            close(u->watch[i].claim_fd);
+        u->watch[i].claim_fd = -1;
+    }
+}
+
 static void scan_begin(struct port_udp *u, struct udp_watch *w, bool v6, uint64_t now_ns)
 {
+    if (!claim(w, v6)) {
+        /* Another is at it: it will answer. */
+        ask_first(u, w, v6, now_ns);
+        w->asks = ASKS;
+        return;
+    }
+    w->refusals = 0;
     udp_count(u, UDP_leader_stalled, 1);
     w->state = UDP_WATCH_SCAN;
     w->scan_at = 0;
@@ -193,7 +247,11 @@ static void scan_end(struct port_udp *u, struct udp_watch *w, bool v6, uint64_t 
         scan(u, w, v6, now_ns);
         return;
     }
-    if (place == NOWHERE || udp_watch_program(w->fd, place) != 0) {
+    bool taken = place != NOWHERE && udp_watch_program(w->fd, place) == 0;
+    if (w->claim_fd >= 0)
+        close(w->claim_fd);
+    w->claim_fd = -1;
+    if (!taken) {
         udp_count(u, UDP_leader_unknown, 1);
         rest(w, REST_NS, now_ns);
         return;
@@ -212,6 +270,9 @@ static bool answered(const struct udp_watch *w)
 
 static void turn(struct port_udp *u, struct udp_watch *w, bool v6, uint64_t now_ns)
 {
+    uint64_t due_ns = atomic_load(&w->due_ns);
+    uint64_t late_ns = due_ns != 0 && due_ns < now_ns ? now_ns - due_ns : 0;
+    lag_update(u, late_ns);
     if (atomic_load(&w->wanted) == 0 || w->fd < 0) {
         w->state = UDP_WATCH_REST;
         atomic_store(&w->due_ns, UINT64_MAX);
@@ -225,8 +286,11 @@ static void turn(struct port_udp *u, struct udp_watch *w, bool v6, uint64_t now_
         break;
     case UDP_WATCH_ASKED:
         if (answered(w)) {
-            w->moves = 0;
+            w->moves = w->refusals = 0;
             ask_first(u, w, v6, now_ns);
+        } else if (late_ns > LATE_NS) {
+            /* The answer may be here, unread because we did not run. */
+            atomic_store(&w->due_ns, now_ns + answer_ns(u));
         } else if (w->asks < ASKS) {
             w->asks++;
             if (!ask(u, w, v6, now_ns))
@@ -291,7 +355,7 @@ static void probe_returned(struct port_udp *u, const struct udp_run *run, const 
         members = members_count(u, u->slot); /* we are the leader */
     atomic_store_explicit(&w->members, members != 0 ? members : 1, memory_order_relaxed);
     uint64_t asked_ns = atomic_load(&w->asked_ns);
-    uint64_t due_ns = asked_ns + ANSWER_NS;
+    uint64_t due_ns = atomic_load(&w->answer_due_ns);
     atomic_store(&w->answer, get_be32(b + 12));
     /* Not before: who takes a turn there sees the answer. */
     atomic_compare_exchange_strong(&w->due_ns, &due_ns, asked_ns + atomic_load(&w->interval_ns));

@@ -172,7 +172,7 @@ void rc_open(struct rc_pair *p, const struct rc_options *o)
     p->mr = ibv_reg_mr(p->pd, p->buffer, o->bytes, access);
     if (p->mr == NULL)
         rc_fail("reg_mr of %llu bytes: %s", (unsigned long long)o->bytes, strerror(errno));
-    p->tcp = tcp_open(o);
+    p->tcp = o->connection != 0 ? o->connection : tcp_open(o);
     setsockopt(p->tcp, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 }
 
@@ -315,6 +315,8 @@ struct ibv_wc rc_wait(struct rc_pair *p)
             return wc;
         if (rc_now_seconds() > limit)
             rc_fail("no completion within %d s", RC_LIMIT_SECONDS);
+        if (p->o.pause_us != 0)
+            usleep(p->o.pause_us);
     }
 }
 

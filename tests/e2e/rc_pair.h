@@ -23,6 +23,8 @@ struct rc_options {
     unsigned seed;
     uint8_t timeout, retry_cnt, rnr_retry; /* as in ibv_qp_attr */
     const char *host;                      /* NULL: server */
+    unsigned pause_us;                     /* between polls; 0: none */
+    int connection; /* to the partner, when there is one already; 0: make one */
 };
 
 /* What the two sides tell each other. */
