@@ -96,6 +96,24 @@ def both_directions():
         return f"{len(keys[0])} packets on both sides"
 
 
+def case_120():
+    """Source ports are in 0xC000..0xFFFF, one for all of a QP's packets, and spread over QPs."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "many.pcap")
+        client = Side(options=["--pcap", path])
+        perftest(Side(), client, HOST, "ib_write_bw", "-q", "64", size=64, iterations=64 * 5)
+        ports = {}
+        for p in roce_pcap.read(path):
+            if p.name().startswith("WRITE"):
+                ports.setdefault(p.qpn, set()).add(p.source_port)
+    demand(len(ports) == 64, f"{len(ports)} QPs")
+    moved = [qpn for qpn, used in ports.items() if len(used) != 1]
+    demand(not moved, f"QPs that changed their port: {moved}")
+    used = set.union(*ports.values())
+    demand(len(used) >= 32 and min(used) >= 0xC000, f"{len(used)} ports, from {min(used):#x}")
+    return f"{len(used)} ports"
+
+
 def old_content_goes():
     """--pcap begins a new file."""
     with tempfile.TemporaryDirectory() as folder:
@@ -128,6 +146,7 @@ def cases(tap):
     run("verify_rc_ipv6", captured, every, verify, "-n", "1", "-m", "4096", gid=1)
     run("one_file_for_both", captured, sends, pingpong, "-c", shared=True, iterations=50)
     run("both_sides_saw_the_same", both_directions)
+    run("case_120", case_120)
     run("old_content_goes", old_content_goes)
 
 
