@@ -4,9 +4,10 @@
  * pairs of processes connect and move data both ways by Write, Read and Send, checking every byte.
  * The processes of a pair talk through a socket pair. Plain libibverbs.
  *
- * crowd FIRST PAIRS ROUNDS IDLE_SECONDS [DEVICE [GID_INDEX]], FIRST being what the first one does:
+ * crowd FIRST PAIRS ROUNDS IDLE_SECONDS TIMEOUT GID_INDEX, FIRST being what the first one does:
  *   plain    waits
  *   stopped  is stopped, and goes on when the others are done
+ *   later    is stopped and goes on again and again while the others work
  *   orphan   forks without exec and is killed; its child lives on
  *   clone    the same, by a clone of which no library hears
  * After the rounds all processes stay connected and idle for so many seconds; what CPU time they
@@ -157,6 +158,21 @@ static pid_t first_start(pid_t *child)
     return pid;
 }
 
+/* Stops and continues a process, until it is killed itself. */
+static pid_t stopper_start(pid_t victim)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) {
+        usleep(150000);
+        kill(victim, SIGSTOP);
+        usleep(350000);
+        kill(victim, SIGCONT);
+    }
+}
+
 static void first_end(pid_t pid, pid_t child)
 {
     if (child != 0)
@@ -195,7 +211,7 @@ static bool pairs_run(void)
 
 int main(int argc, char **argv)
 {
-    if (argc < 5)
+    if (argc != 7)
         return 64;
     opt.first = argv[1];
     opt.pairs = (unsigned)atoi(argv[2]);
@@ -205,8 +221,9 @@ int main(int argc, char **argv)
         return 64;
     char *none[] = {argv[0], NULL};
     rc_options(&opt.o, 1, none);
-    opt.o.device = argc > 5 ? argv[5] : "vb_lo";
-    opt.o.gid_index = argc > 6 ? atoi(argv[6]) : 0;
+    opt.o.device = "vb_lo";
+    opt.o.timeout = (uint8_t)atoi(argv[5]);
+    opt.o.gid_index = atoi(argv[6]);
     reports = mmap(NULL, 2 * MAX_PAIRS * sizeof(*reports), PROT_READ | PROT_WRITE,
                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (reports == MAP_FAILED)
@@ -215,6 +232,8 @@ int main(int argc, char **argv)
     double start = rc_now_seconds(), slowest = 0, cpu = 0;
     unsigned done = 0;
     pid_t first = first_start(&child);
+    if (strcmp(opt.first, "later") == 0)
+        child = stopper_start(first);
     bool good = pairs_run();
     first_end(first, child);
     for (unsigned i = 0; i < 2 * opt.pairs; i++) {
