@@ -367,6 +367,14 @@ static struct fate lose_some(struct pair *p, int from, struct rx_packet *packet)
 }
 
 /* A loss halves the window, a timeout takes it to its least, progress lets it grow again. */
+/* A WRITE of so many packets gets through. */
+static void write_packets(struct pair *p, uint32_t packets)
+{
+    pair_post(p, A, (struct work){WR_RDMA_WRITE, .id = packets, .len = packets * 256});
+    pair_settle(p);
+    pair_sent(p, A, packets, WC_SUCCESS);
+}
+
 static void requester__window_shrinks_and_grows(void **state)
 {
     (void)state;
@@ -389,6 +397,15 @@ static void requester__window_shrinks_and_grows(void **state)
     pair_settle(&p);
     pair_sent(&p, A, 3, WC_SUCCESS);
     assert_int_equal(r->window, 64);
+    /* An eighth more, and one, for each whole window; the packet above was the first of it. */
+    write_packets(&p, 62);
+    assert_int_equal(r->window, 64);
+    write_packets(&p, 1);
+    assert_int_equal(r->window, 73);
+    write_packets(&p, 72);
+    assert_int_equal(r->window, 73);
+    write_packets(&p, 1);
+    assert_int_equal(r->window, 83);
     for (uint64_t id = 0; id < 60; id++) {
         uint32_t before = r->window;
         pair_post(&p, A, (struct work){WR_RDMA_WRITE, .id = id, .len = 60000});

@@ -275,6 +275,14 @@ static const struct dialogue dialogues[] = {
         {IN, OP_READ_RESP_ONLY, .psn = 105, .msn = 3, .len = 6, .at = 1024},
         {SCQE, WC_RDMA_READ, .id = 2},
         ACK(.psn = 106, .msn = 4), SENT(3), {MEM, .len = 1030})},
+    {"credits__a_middle_response_says_nothing", false, WITH(), STEPS(
+        {POST, WR_RDMA_READ, .id = 1, .len = 768}, READ_OUT(100, .dma_len = 768),
+        {IN, OP_READ_RESP_FIRST, .psn = 100, .msn = 1, .len = 256},
+        {IN, OP_READ_RESP_MIDDLE, .psn = 101, .len = 256, .at = 256},
+        POST0(2), POST0(3), OUT0(103), OUT0(104),
+        {IN, OP_READ_RESP_LAST, .psn = 102, .msn = 1, .len = 256, .at = 512},
+        {SCQE, WC_RDMA_READ, .id = 1, .len = 768}, {MEM, .len = 768},
+        ACK(.psn = 104, .msn = 3), SENT(2), SENT(3))},
     {"credits__31_lifts_the_limit", false, WITH(), STEPS(
         POST0(1), OUT0(100), ACK(.psn = 100, .msn = 1, .syn = CREDITS(0)), SENT(1), POST0(2),
         POST0(3), OUT0(101), {SILENT},

@@ -224,6 +224,9 @@ static const struct dialogue dialogues[] = {
     {"gap__nak_unsent_when_it_closes_moves_on", true, WITH(), STEPS(
         {IN, OP_WRITE_ONLY, .psn = 6}, {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true},
         ACK(.syn = NAK(0), .psn = 6, .msn = 1))},
+    {"gap__nak_unsent_tells_of_the_last_that_was_dropped", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 8}, {IN, OP_WRITE_ONLY, .psn = 6}, {IN, OP_WRITE_ONLY, .psn = 5},
+        {IN, OP_WRITE_ONLY, .psn = 6}, ACK(.syn = NAK(0), .psn = 7, .msn = 2))},
     {"gap__inside_a_message", true, WITH(), STEPS(
         {RECV, .id = 1, .len = 1000}, {IN, OP_SEND_FIRST, .psn = 5, .len = 256},
         {IN, OP_SEND_LAST, .psn = 7, .len = 1, .at = 512, .ack_req = true},
@@ -289,6 +292,9 @@ static const struct dialogue dialogues[] = {
         {IN, OP_SEND_FIRST, .psn = 7, .len = 256, .tag = 1},
         {IN, OP_WRITE_LAST, .psn = 8, .len = 256, .at = 256, .tag = 1}, INVALID(8, 1), FLUSHED(1),
         {MEM, .len = 512}, {MEM, .at = 1024, .len = 256, .tag = 1})},
+    {"op_valid__send_needs_no_right", false, WITH(.access = 0), STEPS(
+        {RECV, .id = 1, .len = 4}, {IN, OP_SEND_ONLY, .psn = 5, .len = 4, .ack_req = true},
+        ACK(.psn = 5, .msn = 1), {RCQE, WC_RECV, .id = 1, .len = 4}, {MEM, .len = 4})},
     {"op_valid__not_offered", true, WITH(), STEPS({IN, OP_FLUSH, .psn = 5}, INVALID(5, 0))},
     {"op_valid__no_such_opcode", true, WITH(), STEPS({IN, 0x15, .psn = 5}, INVALID(5, 0))},
     {"op_valid__atomic_write_not_offered", true, WITH(), STEPS(
