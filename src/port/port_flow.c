@@ -28,6 +28,8 @@ static const uint64_t STUCK_OURS_NS = 40000000;
 static const uint64_t STUCK_OTHERS_NS = 250000000;
 static const uint64_t LOOK_NS = 20000000;         /* least between looks */
 static const uint64_t LOOK_STALE_NS = 5000000000; /* a look that long ago says nothing */
+static const uint64_t SILENCE_NS = 150000000;
+static const uint64_t FORGET_NS = 60000000000;
 enum { OTHERS_LOOKS = 3 };
 
 static uint32_t source_hash(const struct net_addr *addr, uint16_t sport)
@@ -134,6 +136,8 @@ void udp_flow_heard(struct port_udp *u, struct udp_source *s, const struct udp_r
             f->give_up = true;
         return;
     }
+    if (f->kind != UDP_FD_FLOW)
+        s->heard_ns = u->rx_now_ns;
     if (f->kind != UDP_FD_CONNECTION || u->config.no_flows)
         return;
     /* Ours come by way of another, although we have a socket for them: that one has a newer. */
@@ -141,7 +145,6 @@ void udp_flow_heard(struct port_udp *u, struct udp_source *s, const struct udp_r
         flow_close(u, s->flow);
     if (s->flow != NULL)
         return;
-    s->heard = true;
     s->streak += own;
     if (s->streak >= UDP_FLOW_AFTER_PACKETS && u->rx_now_ns >= s->no_flow_until_ns)
         flow_open(u, s, run);
@@ -242,21 +245,34 @@ static void stuck_since(const struct port_udp *u, struct udp_stuck *now)
     }
 }
 
-void udp_flow_rescue(struct port_udp *u)
+bool udp_flow_silence(const struct port_udp *u)
+{
+    for (unsigned i = 0; i < UDP_SOURCES; i++) {
+        const struct udp_source *s = &u->source[i];
+        uint64_t since = u->rx_now_ns - s->heard_ns;
+        if (s->heard_ns != 0 && s->flow == NULL && since > SILENCE_NS && since < FORGET_NS)
+            return true;
+    }
+    return false;
+}
+
+bool udp_flow_rescue(struct port_udp *u)
 {
     struct udp_stuck now[UDP_STUCK];
     uint64_t since = u->rx_now_ns - u->stuck_ns;
     uint64_t lag = atomic_load_explicit(&u->lag_ns, memory_order_relaxed);
     uint64_t received = atomic_load_explicit(&u->counter[UDP_udp_rx_packets], memory_order_relaxed);
+    bool again = false;
     if (u->config.no_flows || since < LOOK_NS)
-        return;
+        return false;
     if (since > LOOK_STALE_NS)
         u->stuck_count = 0;
     unsigned n = stuck_read(u, now);
     for (unsigned i = 0; i < n; i++) {
         stuck_since(u, &now[i]);
         const struct udp_source *s = source_find(u, &now[i].remote, now[i].sport);
-        bool ours = s != NULL && s->heard;
+        bool ours = s != NULL && s->heard_ns != 0;
+        again |= ours && s->flow == NULL && !udp_addr_link_local(&s->addr);
         uint64_t least = (ours ? STUCK_OURS_NS : STUCK_OTHERS_NS) + 4 * lag;
         bool deaf = now[i].looks >= OTHERS_LOOKS && now[i].packets == received;
         if (u->rx_now_ns - now[i].since_ns >= least && (ours || deaf))
@@ -265,4 +281,5 @@ void udp_flow_rescue(struct port_udp *u)
     memcpy(u->stuck, now, n * sizeof(now[0]));
     u->stuck_count = n;
     u->stuck_ns = u->rx_now_ns;
+    return again;
 }

@@ -67,10 +67,10 @@ TAILQ_HEAD(udp_fd_list, udp_fd);
 struct udp_source {
     struct net_addr addr;
     uint16_t sport;
-    uint16_t next_id; /* IPv4 id expected of its next datagram; 0 from our own kind */
-    bool clears_df;   /* its packets come without DF */
-    uint32_t streak;  /* forwarded packets of our own in a row */
-    bool heard;       /* had packets of our own */
+    uint16_t next_id;  /* IPv4 id expected of its next datagram; 0 from our own kind */
+    bool clears_df;    /* its packets come without DF */
+    uint32_t streak;   /* forwarded packets of our own in a row */
+    uint64_t heard_ns; /* last packet of our own that came without a socket for the flow; 0: none */
     uint64_t no_flow_until_ns;
     uint64_t backoff_ns;
     struct udp_fd *flow; /* or NULL */
@@ -195,6 +195,7 @@ struct port_udp {
     struct udp_stuck stuck[UDP_STUCK];
     unsigned stuck_count;
     uint64_t stuck_ns; /* of the look */
+    unsigned answers;  /* of the leader */
 
     /* Slots. */
     struct udp_fd *listener;
@@ -273,8 +274,10 @@ void udp_flow_heard(struct port_udp *u, struct udp_source *s, const struct udp_r
                     unsigned own, unsigned foreign);
 void udp_flow_used(struct port_udp *u, struct udp_fd *flow);
 void udp_flow_give_up(struct port_udp *u, struct udp_fd *flow);
-/* Own packets stay unanswered though the leader runs: take flows over whose owners do not read. */
-void udp_flow_rescue(struct port_udp *u);
+/* The leader runs, but own packets stay unanswered, or sources are silent: flows whose owners do
+ * not read are taken over. True: look again soon. */
+bool udp_flow_rescue(struct port_udp *u);
+bool udp_flow_silence(const struct port_udp *u); /* of a source heard lately */
 
 /* port_watch.c */
 void udp_watch_init(struct port_udp *u);

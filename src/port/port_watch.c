@@ -359,8 +359,13 @@ static void probe_returned(struct port_udp *u, const struct udp_run *run, const 
     atomic_store(&w->answer, get_be32(b + 12));
     /* Not before: who takes a turn there sees the answer. */
     atomic_compare_exchange_strong(&w->due_ns, &due_ns, asked_ns + atomic_load(&w->interval_ns));
-    if (atomic_exchange(&u->suspect, false))
-        udp_flow_rescue(u);
+    bool look = atomic_exchange(&u->suspect, false);
+    /* Whoever only answers has nothing that could stay unanswered: looks when its peers fall
+     * silent, though not at every turn. */
+    if (!look && ++u->answers % 2 == 0)
+        look = udp_flow_silence(u);
+    if (look && udp_flow_rescue(u))
+        atomic_store(&u->suspect, true);
 }
 
 unsigned udp_watch_probe(struct port_udp *u, const struct udp_run *run)

@@ -363,6 +363,32 @@ static void many__flow_of_a_stopped_process_is_rescued(void **state)
     }
 }
 
+/* The same for one that only answers, and had packets of that source before. */
+static void many__flow_is_rescued_by_who_only_answers(void **state)
+{
+    (void)state;
+    struct member m[3];
+    for (unsigned i = 0; i < 3; i++)
+        make(&m[i], i);
+    send_packets(&m[0], &path4, port_udp_slot(m[2].port), 2);
+    drive_for(m, 3, 20);
+    assert_int_equal(m[2].received, 2);
+    send_packets(&m[0], &path4, port_udp_slot(m[1].port), 20);
+    drive_for(m, 3, 20);
+    assert_int_equal(count_of(&m[1], "flow_opened"), 1);
+    m[1].stopped = true;
+    port_udp_expect(m[2].port, false, 1);
+    /* A requester elsewhere sends again and again. */
+    for (uint64_t end = now_ns() + 5000000000u; m[2].received < 3;) {
+        assert_true(now_ns() < end);
+        send_packets(&m[0], &path4, port_udp_slot(m[2].port), 1);
+        drive_for(m, 3, 50);
+    }
+    assert_int_equal(count_of(&m[2], "flow_rescued"), 1);
+    for (unsigned i = 0; i < 3; i++)
+        close_member(&m[i]);
+}
+
 /* Sockets with packets in them whose owner reads them, and none at all, are let alone. */
 static void many__flows_that_are_read_stay(void **state)
 {
@@ -519,6 +545,7 @@ int main(void)
         cmocka_unit_test(many__places_change_when_members_go),
         cmocka_unit_test(many__forged_answers_count_for_nothing),
         cmocka_unit_test(many__flow_of_a_stopped_process_is_rescued),
+        cmocka_unit_test(many__flow_is_rescued_by_who_only_answers),
         cmocka_unit_test(many__flows_that_are_read_stay),
         cmocka_unit_test(many__squatted_slots_are_skipped),
         cmocka_unit_test(many__listener_of_another_user),
