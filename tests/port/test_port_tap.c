@@ -3,7 +3,9 @@
  * test_port_tap.c: bytes of a capture file; several writers; files that are not ours.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
