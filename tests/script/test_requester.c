@@ -16,6 +16,14 @@
 #define POST0(i) {POST, WR_SEND, .id = i}
 #define OUT0(p) {OUT, OP_SEND_ONLY, .psn = p, .ack_req = true}
 #define READ_OUT(p, ...) {OUT, OP_READ_REQUEST, .psn = p, .ack_req = true, __VA_ARGS__}
+#define MIDDLE_OUT(p, ...) \
+    {OUT, OP_SEND_MIDDLE, .psn = p, .len = 256, .at = 256 * (p - 100), __VA_ARGS__}
+/* A window of nine, of which each second packet asks for an ACK. */
+#define NINE_OUT \
+    {OUT, OP_SEND_FIRST, .psn = 100, .len = 256}, MIDDLE_OUT(101, .ack_req = true), \
+    MIDDLE_OUT(102), MIDDLE_OUT(103, .ack_req = true), MIDDLE_OUT(104), \
+    MIDDLE_OUT(105, .ack_req = true), MIDDLE_OUT(106), MIDDLE_OUT(107, .ack_req = true), \
+    MIDDLE_OUT(108)
 #define MS 1000000ull
 
 static const struct dialogue dialogues[] = {
@@ -283,6 +291,26 @@ static const struct dialogue dialogues[] = {
         {IN, OP_READ_RESP_LAST, .psn = 102, .msn = 1, .len = 256, .at = 512},
         {SCQE, WC_RDMA_READ, .id = 1, .len = 768}, {MEM, .len = 768},
         ACK(.psn = 104, .msn = 3), SENT(2), SENT(3))},
+    {"credits__a_local_operation_is_no_message", false, WITH(), STEPS(
+        POST0(1), OUT0(100), ACK(.psn = 100, .msn = 1, .syn = CREDITS(2)), SENT(1),
+        {POST, WR_LOCAL_INV, .id = 2, .imm = K_SMALL}, POST0(3), POST0(4), POST0(5), OUT0(101),
+        OUT0(102), {SILENT}, {SCQE, WC_LOCAL_INV, .id = 2}, ACK(.psn = 102, .msn = 3), OUT0(103),
+        SENT(3), SENT(4), ACK(.psn = 103, .msn = 4), SENT(5))},
+    {"credits__a_long_send_is_one_message", false, WITH(.window_bytes = 2048), STEPS(
+        POST0(1), OUT0(100), ACK(.psn = 100, .msn = 1, .syn = CREDITS(2)), SENT(1),
+        {POST, WR_SEND, .id = 2, .len = 1100}, POST0(3), POST0(4),
+        {OUT, OP_SEND_FIRST, .psn = 101, .len = 256},
+        {OUT, OP_SEND_MIDDLE, .psn = 102, .len = 256, .at = 256, .ack_req = true},
+        {OUT, OP_SEND_MIDDLE, .psn = 103, .len = 256, .at = 512},
+        {OUT, OP_SEND_MIDDLE, .psn = 104, .len = 256, .at = 768, .ack_req = true},
+        {OUT, OP_SEND_LAST, .psn = 105, .len = 76, .at = 1024, .ack_req = true}, OUT0(106),
+        {SILENT}, ACK(.psn = 106, .msn = 3), OUT0(107), SENT(2), SENT(3),
+        ACK(.psn = 107, .msn = 4), SENT(4))},
+    {"credits__going_back_counts_nothing_again", true, WITH(.timeout = 1), STEPS(
+        POST0(1), OUT0(100), ACK(.psn = 100, .msn = 1, .syn = CREDITS(2)), SENT(1), POST0(2),
+        POST0(3), OUT0(101), OUT0(102), {TIME, .ns = 8192}, OUT0(101), OUT0(102), POST0(4),
+        {SILENT}, ACK(.psn = 102, .msn = 3, .syn = CREDITS(1)), OUT0(103), SENT(2), SENT(3),
+        ACK(.psn = 103, .msn = 4), SENT(4))},
     {"credits__31_lifts_the_limit", false, WITH(), STEPS(
         POST0(1), OUT0(100), ACK(.psn = 100, .msn = 1, .syn = CREDITS(0)), SENT(1), POST0(2),
         POST0(3), OUT0(101), {SILENT},
@@ -310,6 +338,9 @@ static const struct dialogue dialogues[] = {
         {EVENT, EVENT_SQ_DRAINED}, {SILENT})},
 
     /* Nobody answers. */
+    {"ack_req__counted_anew_when_going_back", true, WITH(.timeout = 1, .window_bytes = 2304), STEPS(
+        {POST, WR_SEND, .id = 1, .len = 3000}, NINE_OUT, {SILENT}, {TIME, .ns = 8192}, NINE_OUT,
+        {SILENT}, {COUNT, COUNTER_retransmitted_packets, .n = 9})},
     /* IBA 9.7.6.1.3 */
     {"timeout__exactly_and_as_often", true, WITH(.timeout = 1, .retry = 2), STEPS(
         POST0(1), POST0(2), OUT0(100), OUT0(101), {TIME, .ns = 8191}, {SILENT}, {TIME, .ns = 1},
@@ -462,6 +493,10 @@ static const struct dialogue dialogues[] = {
         POST0(1), {POST, WR_LOCAL_INV, .id = 2, .imm = K_NONE}, POST0(3), OUT0(100), {SILENT},
         ACK(.psn = 100, .msn = 1),
         SENT(1), FAILED(2, WC_MW_BIND_ERR), FLUSHED(3), {STATE, QP_STATE_ERR})},
+    {"local_inv__a_bad_wr_right_behind_it_fails", true, WITH(), STEPS(
+        {POST, WR_LOCAL_INV, .id = 1, .imm = K_SMALL},
+        {POST, WR_SEND, .id = 2, .len = 4, .key = K_NONE}, {SILENT}, {SCQE, WC_LOCAL_INV, .id = 1},
+        FAILED(2, WC_LOC_PROT_ERR), {STATE, QP_STATE_ERR})},
     {"local_inv__passed_over_when_going_back", true, WITH(.timeout = 1), STEPS(
         POST0(1), {POST, WR_LOCAL_INV, .id = 2, .imm = K_SMALL}, POST0(3), OUT0(100), OUT0(101),
         {TIME, .ns = 8192},
