@@ -39,8 +39,8 @@
     X(flow_rescued)           /* taken over from a process that does not read */                   \
     X(leader_asked)           /* questions whether the leader runs */                              \
     X(leader_stalled)         /* it did not answer */                                              \
-    X(leader_taken)           /* we made ourselves the leader */                                   \
-    X(leader_unknown)         /* our own place in the group was not found */
+    X(leader_moved)           /* we gave the part to one that answers */                           \
+    X(leader_unknown)         /* nobody answered from any place */
 
 enum udp_counter {
 #define X(name) UDP_##name,

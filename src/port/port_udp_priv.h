@@ -106,12 +106,12 @@ struct udp_watch {
     _Atomic uint64_t interval_ns; /* from it to the next, if answered */
     _Atomic uint32_t answer;      /* sequence number; by the receiving side */
     _Atomic uint32_t members;     /* that ask, as the leader told; by the receiving side */
-    _Atomic uint32_t place;       /* lowest that we were found at; lowered by the receiving side */
+    _Atomic uint32_t place;       /* lowest that answered; lowered by the receiving side */
     _Atomic uint32_t scan_sequence;
     enum udp_watch_state state;
-    int claim_fd; /* the name of who looks for its place; -1: not we */
+    int claim_fd; /* the name of who looks for a leader; -1: not we */
     unsigned asks, moves, quiet, refusals;
-    uint32_t sequence, first_sequence, scan_at, jitter;
+    uint32_t sequence, first_sequence, scan_at, scan_batch, jitter;
     uint64_t packets; /* sent and received when asked */
 };
 

@@ -4,8 +4,9 @@
  * that have no socket to one member of the port's group, the leader, and goes on doing so while
  * that process is stopped. So who expects packets asks now and then: it sends a datagram to its own
  * slot through the port, from a source that nobody knows. A leader that lives passes it on like any
- * packet. When nothing comes back twice, the asker finds its own place in the group (its datagrams
- * name a place, and the group's program puts them there) and makes that place the leader's.
+ * packet. When nothing comes back twice, the asker looks for a member that passes packets on (its
+ * datagrams name a place, and the group's program puts them there) and makes its place the
+ * leader's.
  *
  * Nothing is shared but the port itself: no memory, no files, no process ids. The leader tells with
  * each answer how many ask, and they take turns: the machine has about ten questions a second,
@@ -32,6 +33,7 @@ enum {
     PROBE_PLACE = 0xff,
     PROBE_QPN = 0x2000, /* in the asker's slot; neither 0, 1 nor 0xffffff */
     ASKS = 2,           /* in vain, then the leader counts as stalled */
+    SCAN_FIRST = 8,
     SCAN_BATCH = 64,
     SCAN_PLACES = UDP_SLOTS + SCAN_BATCH, /* members, and sockets that are about to be connected */
     MOVES_MAX = 3,                        /* in a row, then a rest */
@@ -181,24 +183,29 @@ static void ask_first(struct port_udp *u, struct udp_watch *w, bool v6, uint64_t
         rest(w, REST_NS, now_ns);
 }
 
-/* The next places: who answers from there? A place that does not exist is filled by chance. */
+/*
+ * The next places: who answers from there? Few at first, because each question wakes a process. A
+ * place that does not exist is filled by chance; but either our own place is among those asked, and
+ * the lowest that answers is not above it, or all are below it and so exist.
+ */
 static void scan(struct port_udp *u, struct udp_watch *w, bool v6, uint64_t now_ns)
 {
     uint8_t b[UDP_PROBE_BYTES];
     int fd = probe_socket(v6);
-    for (uint32_t i = 0; i < SCAN_BATCH && fd >= 0; i++) {
+    for (uint32_t i = 0; i < w->scan_batch && fd >= 0; i++) {
         probe_build(u, b, PROBE_PLACE, w->scan_at++, w->sequence);
         probe_send(u, fd, v6, b);
     }
     if (fd >= 0)
         close(fd);
+    w->scan_batch = w->scan_batch * 2 < SCAN_BATCH ? w->scan_batch * 2 : SCAN_BATCH;
     if (fd < 0 || w->scan_at >= SCAN_PLACES)
         w->scan_at = SCAN_PLACES;
     atomic_store(&w->due_ns, now_ns + SCAN_NS);
 }
 
-/* One at a time: with hundreds of members each would make itself the leader. The name goes with the
- * process; whoever keeps it too long is ignored. */
+/* One at a time: hundreds of members would wake one another. The name goes with the process;
+ * whoever keeps it too long is ignored. */
 static bool claim(struct udp_watch *w, bool v6)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -225,7 +232,7 @@ void udp_watch_close(struct port_udp *u)
 static void scan_begin(struct port_udp *u, struct udp_watch *w, bool v6, uint64_t now_ns)
 {
     if (!claim(w, v6)) {
-        /* Another is at it: it will answer. */
+        /* Another is at it. */
         ask_first(u, w, v6, now_ns);
         w->asks = ASKS;
         return;
@@ -234,12 +241,12 @@ static void scan_begin(struct port_udp *u, struct udp_watch *w, bool v6, uint64_
     udp_count(u, UDP_leader_stalled, 1);
     w->state = UDP_WATCH_SCAN;
     w->scan_at = 0;
+    w->scan_batch = SCAN_FIRST;
     atomic_store(&w->scan_sequence, ++w->sequence);
     atomic_store(&w->place, NOWHERE);
     scan(u, w, v6, now_ns);
 }
 
-/* The lowest place that we were found at is ours. */
 static void scan_end(struct port_udp *u, struct udp_watch *w, bool v6, uint64_t now_ns)
 {
     uint32_t place = atomic_load(&w->place);
@@ -247,16 +254,16 @@ static void scan_end(struct port_udp *u, struct udp_watch *w, bool v6, uint64_t 
         scan(u, w, v6, now_ns);
         return;
     }
-    bool taken = place != NOWHERE && udp_watch_program(w->fd, place) == 0;
+    bool moved = place != NOWHERE && udp_watch_program(w->fd, place) == 0;
     if (w->claim_fd >= 0)
         close(w->claim_fd);
     w->claim_fd = -1;
-    if (!taken) {
+    if (!moved) {
         udp_count(u, UDP_leader_unknown, 1);
         rest(w, REST_NS, now_ns);
         return;
     }
-    udp_count(u, UDP_leader_taken, 1);
+    udp_count(u, UDP_leader_moved, 1);
     if (++w->moves > MOVES_MAX)
         rest(w, REST_NS, now_ns);
     else
@@ -305,26 +312,28 @@ static void turn(struct port_udp *u, struct udp_watch *w, bool v6, uint64_t now_
     }
 }
 
+uint64_t udp_watch_deadline(struct port_udp *u)
+{
+    uint64_t a = atomic_load_explicit(&u->watch[0].due_ns, memory_order_relaxed);
+    uint64_t b = atomic_load_explicit(&u->watch[1].due_ns, memory_order_relaxed);
+    return a < b ? a : b;
+}
+
 void udp_watch_turn(struct port_udp *u, uint64_t now_ns)
 {
     bool suspect =
         atomic_load_explicit(&u->suspect, memory_order_relaxed) && now_ns >= u->suspect_again_ns;
+    if (!suspect && now_ns < udp_watch_deadline(u))
+        return;
     for (unsigned v6 = 0; v6 < 2; v6++) {
         struct udp_watch *w = &u->watch[v6];
-        bool idle = w->state == UDP_WATCH_REST || answered(w);
+        bool idle = w->state != UDP_WATCH_SCAN && (w->state == UDP_WATCH_REST || answered(w));
         if (atomic_load_explicit(&w->due_ns, memory_order_relaxed) <= now_ns ||
             (suspect && idle && atomic_load(&w->wanted) != 0))
             turn(u, w, v6 != 0, now_ns);
     }
     if (suspect)
         u->suspect_again_ns = now_ns + ASK_NS / 2;
-}
-
-uint64_t udp_watch_deadline(struct port_udp *u)
-{
-    uint64_t a = atomic_load_explicit(&u->watch[0].due_ns, memory_order_relaxed);
-    uint64_t b = atomic_load_explicit(&u->watch[1].due_ns, memory_order_relaxed);
-    return a < b ? a : b;
 }
 
 /* How many processes asked lately, this one among them. */
@@ -345,8 +354,7 @@ static void probe_returned(struct port_udp *u, const struct udp_run *run, const 
         return;
     if (b[0] == PROBE_PLACE) {
         uint32_t place = get_be16(b + 2);
-        if (run->from->kind == UDP_FD_WILDCARD && place < atomic_load(&w->place) &&
-            get_be32(b + 12) == atomic_load(&w->scan_sequence))
+        if (place < atomic_load(&w->place) && get_be32(b + 12) == atomic_load(&w->scan_sequence))
             atomic_store(&w->place, place);
         return;
     }
@@ -375,8 +383,9 @@ unsigned udp_watch_probe(struct port_udp *u, const struct udp_run *run)
         uint32_t slot = udp_packet_slot(b);
         if (u->slot_mine[slot]) {
             probe_returned(u, run, b);
-        } else if (b[0] == PROBE_LEADER && run->from->kind == UDP_FD_WILDCARD) {
-            put_be16(b + 8, members_count(u, slot));
+        } else if (run->from->kind == UDP_FD_WILDCARD) {
+            if (b[0] == PROBE_LEADER)
+                put_be16(b + 8, members_count(u, slot));
             udp_slot_forward(u, slot, run, b, UDP_PROBE_BYTES, 0);
         }
     }

@@ -223,7 +223,7 @@ static void many__leader_that_runs_is_left_alone(void **state)
     uint64_t asked = 0;
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(count_of(&m[i], "leader_stalled"), 0);
-        assert_int_equal(count_of(&m[i], "leader_taken"), 0);
+        assert_int_equal(count_of(&m[i], "leader_moved"), 0);
         assert_int_equal(count_of(&m[i], "udp_rx_packets"), 0);
         asked += count_of(&m[i], "leader_asked");
     }
@@ -244,7 +244,7 @@ static void many__stalled_leader_is_replaced(void **state)
         assert_false(arrives(m, 4, 3, 2, v6));
         uint64_t start = now_ns();
         port_udp_expect(m[2].port, v6, 1);
-        assert_true(until(m, 4, 2, "leader_taken", 1));
+        assert_true(until(m, 4, 2, "leader_moved", 1));
         assert_in_range(now_ns() - start, 0, 1000000000);
         assert_true(arrives(m, 4, 3, 2, v6));
         assert_true(arrives(m, 4, 2, 3, v6));
@@ -257,11 +257,11 @@ static void many__stalled_leader_is_replaced(void **state)
         assert_true(arrives(m, 5, 3, 0, v6));
         assert_true(arrives(m, 5, 0, 2, v6));
         drive_for(m, 5, 200);
-        assert_int_equal(count_of(&m[2], "leader_taken"), 1);
+        assert_int_equal(count_of(&m[2], "leader_moved"), 1);
         /* Another one is asked for its part when the new leader stops. */
         m[2].stopped = true;
         port_udp_expect(m[0].port, v6, 1);
-        assert_true(until(m, 5, 0, "leader_taken", 1));
+        assert_true(until(m, 5, 0, "leader_moved", 1));
         assert_true(arrives(m, 5, 3, 0, v6));
         assert_true(arrives(m, 5, 0, 4, v6));
         for (unsigned i = 0; i < 5; i++)
@@ -307,7 +307,7 @@ static void many__forged_answers_count_for_nothing(void **state)
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     uint32_t slot = port_udp_slot(m[1].port);
     uint64_t end = now_ns() + 3000000000u;
-    while (count_of(&m[1], "leader_taken") == 0 && now_ns() < end) {
+    while (count_of(&m[1], "leader_moved") == 0 && now_ns() < end) {
         for (unsigned kind = 0xfe; kind <= 0xff; kind++) {
             uint8_t b[28] = {[0] = (uint8_t)kind, [3] = 1, [5] = slot >> 2, [6] = slot << 6};
             b[15] = 255;
@@ -315,7 +315,7 @@ static void many__forged_answers_count_for_nothing(void **state)
         }
         drive(m, 2);
     }
-    assert_int_equal(count_of(&m[1], "leader_taken"), 1);
+    assert_int_equal(count_of(&m[1], "leader_moved"), 1);
     assert_true(arrives(m, 2, 1, 1, false));
     close(fd);
     close_member(&m[0]);
