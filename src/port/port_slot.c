@@ -213,12 +213,29 @@ unsigned udp_slot_read(struct port_udp *u, struct udp_fd *connection)
     return seen;
 }
 
+/* Out of descriptors: gives another owner's connection up; what is queued in it still arrives.
+ * false: there is none. */
+static bool connection_spare(struct port_udp *u, uint32_t slot)
+{
+    for (uint32_t i = 1; i < UDP_SLOTS; i++) {
+        int *fd = &u->slot_fd[(slot + i) % UDP_SLOTS];
+        if (*fd >= 0) {
+            close(*fd);
+            *fd = -1;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A connection to the owner of a slot, cached; -errno when there is none. */
 static int slot_connect(struct port_udp *u, uint32_t slot)
 {
     if (u->slot_fd[slot] >= 0)
         return u->slot_fd[slot];
     int fd = slot_socket();
+    if ((fd == -EMFILE || fd == -ENFILE) && connection_spare(u, slot))
+        fd = slot_socket();
     if (fd < 0)
         return fd;
     struct sockaddr_un a;

@@ -64,7 +64,8 @@ def idle():
 
 def few_descriptors():
     e2e.need("prlimit")
-    return crowd("plain", 10, 5, timeout=16, before=["prlimit", "--nofile=40:40"])[2]
+    few = ["prlimit", "--nofile=24:24"]
+    return crowd("plain", 20, 5, timeout=17, before=few, env={"VERBENA_FLOWS": "0"})[2]
 
 
 def does_not_open(*words):
