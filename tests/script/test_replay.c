@@ -108,6 +108,8 @@ static const struct dialogue dialogues[] = {
         {SET, .at = 64, .a = 0}, ADD_ADDED(5, 1, 0), ADD_ADDED(6, 2, 1), ADD_ADDED(5, 2, 0),
         ADD_ADDED(6, 2, 1),
         {CELL, .at = 64, .a = 2})},
+    {"duplicate_atomic__before_its_answer_is_out", true, WITH(), STEPS(
+        {SET, .at = 64, .a = 0}, ADD(5), ADD(5), ADDED(5, 1, 0), {SILENT}, {CELL, .at = 64, .a = 1})},
     {"duplicate_read__key_gone_before_the_answer_is_out", true, WITH(), STEPS(
         {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4, .key = K_SMALL},
         {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 4},

@@ -377,6 +377,10 @@ static const struct dialogue dialogues[] = {
     {"timeout__answered_none_is_left", true, WITH(.timeout = 1, .retry = 0), STEPS(
         POST0(1), OUT0(100), ACK(.psn = 100, .msn = 1), SENT(1), {TIME, .ns = 100 * MS}, {SILENT},
         {STATE, QP_STATE_RTS})},
+    {"timeout__of_a_request_after_an_answered_one", true, WITH(.timeout = 1, .retry = 1), STEPS(
+        POST0(1), OUT0(100), {TIME, .ns = 4000}, ACK(.psn = 100, .msn = 1), SENT(1), POST0(2),
+        OUT0(101), {TIME, .ns = 8191}, {SILENT}, {TIME, .ns = 1}, OUT0(101),
+        ACK(.psn = 101, .msn = 2), SENT(2))},
     {"timeout__of_a_read", true, WITH(.timeout = 1, .retry = 1), STEPS(
         {POST, WR_RDMA_READ, .id = 1, .len = 300}, READ_OUT(100, .dma_len = 300),
         {TIME, .ns = 8192},
