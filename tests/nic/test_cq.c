@@ -120,11 +120,15 @@ static void case_77(void **state)
 {
     struct objects *o = *state;
     struct nic_wc wc[32];
+    struct nic_event e;
 
     objects_bring(o, QP_STATE_RTS);
     for (uint64_t i = 0; i < 20; i++)
         push(o, i, WC_SUCCESS, false);
-    objects_expect_event(o, EVENT_CQ_ERR);
+    assert_true(nic_event_next(o->nic, &e));
+    assert_int_equal(e.type, EVENT_CQ_ERR);
+    assert_int_equal(e.object_kind, EVENT_OBJECT_CQ);
+    assert_ptr_equal(e.owner, &o->rcq);
     objects_expect_no_event(o);
     assert_int_equal(counters_get(&o->nic->counters, COUNTER_cq_overflows), 1);
     assert_int_equal(nic_deadline(o->nic), 0);

@@ -136,6 +136,28 @@ static void wq_srq_set_limit__one_event(void **state)
     assert_int_equal(o->srq->limit, 1);
 }
 
+static void wq_srq_create__limit_from_the_start(void **state)
+{
+    struct objects *o = *state;
+    struct srq *srq;
+    struct recv_current current;
+    struct nic_recv_wr wr = {.wr_id = 1};
+    struct nic_event e;
+    uint32_t max_wr = 4, max_sge = 1;
+    int owner;
+
+    assert_int_equal(wq_srq_create(o->pd, &max_wr, &max_sge, 2, &owner, &srq), 0);
+    assert_int_equal(wq_post_srq_recv(srq, &wr), 0);
+    assert_int_equal(wq_post_srq_recv(srq, &wr), 0);
+    objects_expect_no_event(o);
+    assert_true(wq_srq_take(srq, &current));
+    assert_true(nic_event_next(o->nic, &e));
+    assert_int_equal(e.type, EVENT_SRQ_LIMIT_REACHED);
+    assert_int_equal(e.object_kind, EVENT_OBJECT_SRQ);
+    assert_ptr_equal(e.owner, &owner);
+    assert_int_equal(wq_srq_destroy(srq), 0);
+}
+
 /* What is posted survives the growth, in order; the answer is what was given. */
 static void case_20(void **state)
 {
@@ -193,13 +215,10 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     static const struct CMUnitTest tests[] = {
-        CASE(wq_srq_create__bounds),
-        CASE(wq_post_srq_recv__limits),
-        CASE(wq_srq_take__in_order),
-        CASE(wq_srq_set_limit__one_event),
-        CASE(case_20),
-        CASE(wq_srq_resize__refused),
-        CASE(wq_srq_destroy__takes_the_event_along),
+        CASE(wq_srq_create__bounds),       CASE(wq_post_srq_recv__limits),
+        CASE(wq_srq_take__in_order),       CASE(wq_srq_create__limit_from_the_start),
+        CASE(wq_srq_set_limit__one_event), CASE(case_20),
+        CASE(wq_srq_resize__refused),      CASE(wq_srq_destroy__takes_the_event_along),
     };
 
     return cmocka_run_group_tests_name("srq", tests, NULL, NULL);
