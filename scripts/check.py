@@ -43,7 +43,10 @@ BUILDS = {
         {"CC": "clang"},
     ),
     "build-tsan": (["-Db_sanitize=thread", "-Dtests=enabled"], {"CC": "gcc"}),
+    # The libraries for programs that are not sanitized themselves: gcc's runtime can be preloaded.
+    "build-preload": (["-Db_sanitize=address,undefined", "-Dtests=disabled"], {"CC": "gcc"}),
 }
+SANITIZED_E2E = ("test_loopback.py", "test_misuse.py")  # in check-long all of them
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:strict_string_checks=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -321,25 +324,52 @@ def e2e_limit(path):
     return E2E_LIMIT_SECONDS
 
 
-def stage_e2e(check):
-    """Real programs, one script after another: tests/e2e/test_*, each in a group of its own."""
+def e2e_scripts(check, only=None):
     found = glob.glob(os.path.join(ROOT, "tests/e2e/test_*"))
     scripts = sorted(s for s in found if s.endswith((".sh", ".py")) and os.access(s, os.X_OK))
+    if only:
+        scripts = [s for s in scripts if os.path.basename(s) in only]
     if not scripts:
         check.fail("e2e", "no executable test in tests/e2e")
+    return scripts
+
+
+def run_e2e(check, scripts, library, label="", **settings):
+    """The programs are those of build; the NIC is that of the folder library."""
+    for folder in {"build", library} & check.broken:
+        check.fail("e2e" + label, f"{folder} was not built, so no program ran")
         return
-    if "build" in check.broken:
-        check.fail("e2e", "build was not built, so no program ran")
-        return
+    verbena = os.path.join(ROOT, library, "verbena")
     build = os.path.join(ROOT, "build")
-    env = dict(os.environ, VERBENA=os.path.join(build, "verbena"), VERBENA_BUILD=build)
+    env = dict(os.environ, VERBENA=verbena, VERBENA_BUILD=build, **settings)
     if check.options.long:
         env["VERBENA_LONG"] = "1"
     for path in scripts:
-        name = "e2e/" + os.path.basename(path)
+        name = "e2e/" + os.path.basename(path) + label
         if check.wanted(name):
             limit = e2e_limit(path) * (LONG_FACTOR if check.options.long else 1)
             check.add(tap.run(name, [path], log_path(name), limit, env, ROOT, alone=True))
+
+
+def stage_e2e(check):
+    """Real programs, one script after another: tests/e2e/test_*, each in a group of its own."""
+    run_e2e(check, e2e_scripts(check), "build")
+
+
+def stage_preload(check):
+    """Real programs again, the NIC inside them under ASan and UBSan."""
+    runtime = subprocess.run(
+        ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+    )
+    run_e2e(
+        check,
+        e2e_scripts(check, None if check.options.long else SANITIZED_E2E),
+        "build-preload",
+        " (asan)",
+        LD_PRELOAD=os.path.realpath(runtime.stdout.strip()),
+        ASAN_OPTIONS="detect_leaks=0:exitcode=99",  # the programs leak; ours is in stage unit
+        UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1:exitcode=99",
+    )
 
 
 STAGES = {
@@ -351,6 +381,7 @@ STAGES = {
     "fuzz": stage_fuzz,
     "mutants": stage_mutants,
     "e2e": stage_e2e,
+    "preload": stage_preload,
 }
 
 
