@@ -101,8 +101,8 @@ def case_120():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "many.pcap")
         client = Side(options=["--pcap", path])
-        # perftest counts a completion as 100: where the rest of the iterations is less, it thinks that
-        # all are done, polls no more, and waits for ever to post the rest.
+        # perftest counts a completion as 100: where the rest of the iterations is less, it thinks
+        # that all are done, polls no more, and waits for ever to post the rest.
         perftest(Side(), client, HOST, "ib_write_bw", "-q", "64", size=64, iterations=100)
         ports = {}
         for p in roce_pcap.read(path):
