@@ -119,6 +119,15 @@ static void receiver_packets(struct port_receiver *r, const struct rx_packet *p,
     nic_input(h->nic, h->rx_now_ns, p, n);
 }
 
+/* With rx held, which is let go; returns packets seen. */
+static unsigned receive_and_unlock(struct host *h, uint64_t now_ns)
+{
+    h->rx_now_ns = now_ns;
+    unsigned seen = h->port->ops->receive(h->port, now_ns, &h->receiver, RECEIVE_PACKETS);
+    progress_unlock(&h->rx);
+    return seen;
+}
+
 /* wait: for another that receives; else leave it to that one. */
 static unsigned receive_some(struct host *h, uint64_t now_ns, bool wait)
 {
@@ -126,10 +135,7 @@ static unsigned receive_some(struct host *h, uint64_t now_ns, bool wait)
         progress_lock(&h->rx);
     else if (!try_lock(&h->rx))
         return 0;
-    h->rx_now_ns = now_ns;
-    unsigned seen = h->port->ops->receive(h->port, now_ns, &h->receiver, RECEIVE_PACKETS);
-    progress_unlock(&h->rx);
-    return seen;
+    return receive_and_unlock(h, now_ns);
 }
 
 /*
@@ -146,10 +152,7 @@ static void look(struct host *h)
         began = began == 0 ? now : began;
         if (!try_lock(&h->rx))
             return; /* its holder looks when it has done */
-        h->rx_now_ns = now;
-        unsigned seen = h->port->ops->receive(h->port, now, &h->receiver, RECEIVE_PACKETS);
-        progress_unlock(&h->rx);
-        empty = seen != 0 ? 0 : empty + 1;
+        empty = receive_and_unlock(h, now) != 0 ? 0 : empty + 1;
     }
     atomic_store(&h->looked_ns, began);
 }

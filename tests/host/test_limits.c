@@ -24,6 +24,7 @@
 
 #include <cmocka.h>
 
+#include "../port/descriptors.h"
 #include "../port/private_net.h"
 #include "../skips.h"
 #include "endpoint.h"
@@ -31,32 +32,10 @@
 
 enum {
     MEMORY_BYTES = 1 << 16,
-    MAX_FILES = 128,
     OTHER_UID = 65534,
     HANDLER_ROUNDS = 8,
     CANCEL_ROUNDS = 20,
 };
-
-static int filler[MAX_FILES];
-static int fillers;
-
-static void use_up_descriptors(void)
-{
-    struct rlimit few;
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &few), 0);
-    few.rlim_cur = MAX_FILES;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    int fd;
-    while ((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
-        filler[fillers++] = fd;
-    assert_int_equal(errno, EMFILE);
-}
-
-static void give_back_descriptors(void)
-{
-    while (fillers > 0)
-        close(filler[--fillers]);
-}
 
 static void sleep_ms(long ms)
 {

@@ -19,31 +19,11 @@
 
 #include <cmocka.h>
 
+#include "descriptors.h"
 #include "port/port_udp.h"
 #include "private_net.h"
 
-enum { MAX_FILES = 128, TEST_UDP_PORT = 14792, CONNECTIONS = 3, LISTEN_BACKLOG = 64 };
-
-static int filler[MAX_FILES];
-static int fillers;
-
-static void use_up_descriptors(void)
-{
-    struct rlimit few;
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &few), 0);
-    few.rlim_cur = MAX_FILES;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    int fd;
-    while ((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
-        filler[fillers++] = fd;
-    assert_int_equal(errno, EMFILE);
-}
-
-static void give_back_descriptors(void)
-{
-    while (fillers > 0)
-        close(filler[--fillers]);
-}
+enum { TEST_UDP_PORT = 14792, CONNECTIONS = 3, LISTEN_BACKLOG = 64 };
 
 static void none(struct port_receiver *r, const struct rx_packet *p, unsigned n)
 {
