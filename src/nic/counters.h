@@ -44,8 +44,9 @@
     X(retry_exceeded)             /* QPs that gave up: ack retries */                              \
     X(rnr_retry_exceeded)         /* QPs that gave up: RNR retries */                              \
     X(cq_overflows)               /* CQs that ran over */                                          \
-    X(rx_ecn_marked_packets)      /* np_ecn_marked_roce_packets: CE mark seen */                   \
-    X(rx_cnp)                     /* rp_cnp_handled: congestion notifications received */
+    X(np_ecn_marked_roce_packets) /* CE mark seen: the network is congested */                     \
+    X(np_cnp_sent)                /* congestion notifications sent: none yet */                    \
+    X(rp_cnp_handled)             /* congestion notifications received */
 
 enum nic_counter {
 #define X(name) COUNTER_##name,

@@ -242,7 +242,7 @@ static bool input_admit(struct nic *nic, const struct qp *qp, const struct rx_pa
 {
     const struct opcode_info *info = opcode_info(p->h.bth.opcode);
     if (info->service == SERVICE_CNP) {
-        nic_count(nic, COUNTER_rx_cnp, 1);
+        nic_count(nic, COUNTER_rp_cnp_handled, 1);
         return false;
     }
     if (qp->type != QP_TYPE_RC || info->service != SERVICE_RC) {
@@ -282,7 +282,7 @@ static void input_packet(struct nic *nic, struct qp *qp, uint64_t now_ns, const 
     t->packets++;
     t->bytes += p->payload_bytes;
     if ((p->traffic_class & 3) == 3)
-        nic_count(nic, COUNTER_rx_ecn_marked_packets, 1);
+        nic_count(nic, COUNTER_np_ecn_marked_roce_packets, 1);
     if (opcode_info(p->h.bth.opcode)->flags & OPF_RESPONSE)
         completer_input(qp, now_ns, p);
     else

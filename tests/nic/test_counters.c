@@ -17,7 +17,7 @@ static void counters_name__all_different(void **state)
             assert_string_not_equal(name, counters_name((enum nic_counter)j));
     }
     assert_string_equal(counters_name(COUNTER_tx_packets), "tx_packets");
-    assert_string_equal(counters_name(COUNTER_rx_cnp), "rx_cnp");
+    assert_string_equal(counters_name(COUNTER_rp_cnp_handled), "rp_cnp_handled");
 }
 
 static void counters_name__no_such_counter(void **state)

@@ -12,7 +12,7 @@ static const struct dialogue dialogues[] = {
     /* IBA 10.9.3 */
     {"admit__odd_but_allowed", false, WITH(), STEPS(
         {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true, .odd = ODD_MIG | ODD_PKEY_PART | ODD_CE},
-        ACK(.psn = 5, .msn = 1), {COUNT, COUNTER_rx_ecn_marked_packets, .n = 1})},
+        ACK(.psn = 5, .msn = 1), {COUNT, COUNTER_np_ecn_marked_roce_packets, .n = 1})},
     {"admit__wrong_source", true, WITH(), STEPS(
         {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true, .odd = ODD_SRC},
         {SILENT},

@@ -150,7 +150,6 @@ static void input_nak(struct qp *qp, uint8_t code)
     struct nic *nic = qp->nic;
     switch (code) {
     case NAK_PSN_SEQUENCE:
-        nic_count(nic, COUNTER_packet_seq_err, 1);
         /*
          * The kernel's soft-RoCE follows an RNR NAK with a sequence NAK for the packets that were
          * in flight behind the refused one: the wait goes on. Gone back and nothing sent since: a
@@ -272,6 +271,13 @@ static void input_atomic_ack(struct qp *qp, uint64_t now_ns, const struct rx_pac
     progress(qp, psn_add(p->h.bth.psn, 1), now_ns);
 }
 
+/* Every sequence NAK counts, obeyed or not, so that the counter is what a capture shows. */
+static void count_nak(struct nic *nic, const struct aeth *aeth)
+{
+    if (aeth_kind(aeth->syndrome) == AETH_NAK && aeth_value(aeth->syndrome) == NAK_PSN_SEQUENCE)
+        nic_count(nic, COUNTER_packet_seq_err, 1);
+}
+
 void completer_input(struct qp *qp, uint64_t now_ns, const struct rx_packet *p)
 {
     const struct opcode_info *info = opcode_info(p->h.bth.opcode);
@@ -281,8 +287,10 @@ void completer_input(struct qp *qp, uint64_t now_ns, const struct rx_packet *p)
         return;
     }
     /* A repeated ACK acknowledges nothing, but may tell of receives that were posted since. */
-    if (info->headers & HDR_AETH)
+    if (info->headers & HDR_AETH) {
         take_credits(qp, &p->h.aeth);
+        count_nak(qp->nic, &p->h.aeth);
+    }
     if (psn_before(psn, qp->req.una)) {
         nic_count(qp->nic, COUNTER_req_stale_acks, 1);
         return;
