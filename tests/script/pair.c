@@ -281,6 +281,8 @@ static bool step(struct pair *p, uint64_t end)
     while (p->flights != NULL && p->flights->arrival <= p->now) {
         struct flight *f = p->flights;
         p->flights = f->next;
+        if (p->arrived != NULL)
+            p->arrived(p, f->to, &f->packet);
         nic_input(p->side[f->to].nic, p->now, &f->packet, 1);
         free(f);
     }

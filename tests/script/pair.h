@@ -71,6 +71,8 @@ struct pair {
     struct flight *flights; /* by time of arrival */
     struct fate (*hook)(struct pair *p, int from, struct rx_packet *packet);
     void *hook_data;
+    /* Sees what arrives, before the engine does. */
+    void (*arrived)(struct pair *p, int to, const struct rx_packet *packet);
     struct rng rng;
 };
 

@@ -23,13 +23,17 @@ static void end(struct pair *p)
 
 /* What a watcher of the link writes down. */
 struct watch {
-    uint32_t lose;         /* which request packets, bit by bit, counted from the first sent */
-    bool corrupt;          /* lost by a wrong ICRC instead */
-    uint32_t sent;         /* request packets seen */
-    uint32_t psn[256];     /* of each */
-    uint32_t naks;         /* sequence NAKs seen */
-    uint32_t nak_psn[256]; /* of each */
-    uint32_t nak_at[256];  /* requests seen before it */
+    uint32_t lose;          /* which request packets, bit by bit, counted from the first sent */
+    bool corrupt;           /* lost by a wrong ICRC instead */
+    uint32_t sent;          /* request packets seen */
+    uint32_t psn[256];      /* of each */
+    uint32_t naks;          /* sequence NAKs seen */
+    uint32_t nak_psn[256];  /* of each */
+    uint32_t nak_at[256];   /* requests seen before it */
+    uint32_t acked;         /* one past the highest PSN that an ACK or NAK answered */
+    uint32_t acked_at[256]; /* that, when each request packet was sent */
+    bool corrupt_back;      /* the first answer has a wrong ICRC */
+    uint32_t answers;
 };
 
 static struct fate watch(struct pair *p, int from, struct rx_packet *packet)
@@ -39,10 +43,23 @@ static struct fate watch(struct pair *p, int from, struct rx_packet *packet)
     if (from == A) {
         assert_true(w->sent < 256);
         bool lose = w->sent < 32 && (w->lose >> w->sent & 1);
+        if (w->sent == 0)
+            w->acked = packet->h.bth.psn.v;
+        w->acked_at[w->sent] = w->acked;
         w->psn[w->sent++] = packet->h.bth.psn.v;
         packet->icrc_ok = !(lose && w->corrupt);
         fate.drop = lose && !w->corrupt;
-    } else if (packet->h.aeth.syndrome == 0x60) {
+        return fate;
+    }
+    bool nak = packet->h.aeth.syndrome == 0x60;
+    uint32_t end = packet->h.bth.psn.v + (nak ? 0 : 1);
+    packet->icrc_ok = !(w->corrupt_back && w->answers == 0);
+    w->answers++;
+    if (!packet->icrc_ok)
+        return fate;
+    if (end > w->acked)
+        w->acked = end;
+    if (nak) {
         w->nak_at[w->naks] = w->sent;
         w->nak_psn[w->naks++] = packet->h.bth.psn.v;
     }
@@ -61,7 +78,8 @@ static void ten_writes(struct pair *p, struct watch *w)
         pair_sent(p, A, id, WC_SUCCESS);
 }
 
-/* After a loss the sender goes on in order or from the PSN of the NAK, nowhere else. */
+/* After a loss the sender goes on in order or from the PSN of the NAK; after a timeout, from the
+ * first PSN without an answer; nowhere else. */
 static void case_L1(void **state)
 {
     (void)state;
@@ -76,8 +94,9 @@ static void case_L1(void **state)
                 nak++;
             if (w.psn[k] == w.psn[k - 1] + 1)
                 continue;
-            bool by_nak = nak < w.naks && w.nak_at[nak] == k && w.psn[k] == w.nak_psn[nak];
+            bool by_nak = nak < w.naks && w.nak_at[nak] == k;
             timeouts += !by_nak;
+            assert_int_equal(w.psn[k], by_nak ? w.nak_psn[nak] : w.acked_at[k]);
         }
         assert_int_equal(timeouts, pair_count(&p, A, COUNTER_local_ack_timeout_err));
         end(&p);
@@ -100,6 +119,18 @@ static void case_L2(void **state)
     ten_writes(&p, &w);
     assert_int_equal(w.naks, 1); /* the first gap hides the others: all go back behind it */
     end(&p);
+    w = (struct watch){.lose = 1u << 3 | 1u << 25}; /* the second among those sent again */
+    ten_writes(&p, &w);
+    assert_int_equal(w.naks, 2);
+    assert_int_equal(w.nak_psn[0], w.psn[3]);
+    assert_int_equal(w.nak_psn[1], w.psn[25]);
+    end(&p);
+    w = (struct watch){.lose = 1u << 3 | 1u << 20}; /* the one that the NAK asked for */
+    ten_writes(&p, &w);
+    assert_int_equal(w.naks, 1); /* it is the same gap: not asked for again */
+    assert_int_equal(w.psn[20], w.psn[3]);
+    assert_int_equal(pair_count(&p, A, COUNTER_local_ack_timeout_err), 1);
+    end(&p);
 }
 
 /* A bad ICRC is dropped, counted, and then a loss like any other. */
@@ -112,6 +143,19 @@ static void case_L4(void **state)
     assert_int_equal(pair_count(&p, B, COUNTER_rx_icrc_encapsulated), 2);
     assert_int_equal(w.naks, 1);
     assert_int_equal(w.nak_psn[0], w.psn[3]);
+    assert_int_equal(pair_count(&p, A, COUNTER_rx_icrc_encapsulated), 0);
+    end(&p);
+    w = (struct watch){.corrupt_back = true}; /* an ACK: the next one says the same */
+    ten_writes(&p, &w);
+    assert_int_equal(pair_count(&p, A, COUNTER_rx_icrc_encapsulated), 1);
+    assert_int_equal(pair_count(&p, B, COUNTER_rx_icrc_encapsulated), 0);
+    end(&p);
+    w = (struct watch){.lose = 1u << 3, .corrupt_back = true}; /* the NAK: a timeout makes up */
+    ten_writes(&p, &w);
+    assert_int_equal(w.naks, 0);
+    assert_int_equal(pair_count(&p, A, COUNTER_rx_icrc_encapsulated), 1);
+    assert_int_equal(pair_count(&p, A, COUNTER_packet_seq_err), 0);
+    assert_int_equal(pair_count(&p, A, COUNTER_local_ack_timeout_err), 1);
     end(&p);
 }
 
