@@ -21,6 +21,7 @@
 
 static const uint64_t BACKOFF_FIRST_NS = 100000000;
 static const uint64_t BACKOFF_MAX_NS = 10000000000;
+static const uint64_t IDLE_NS = 30000000000;      /* its source most likely is no more */
 static const uint64_t SUPERSEDED_NS = 1000000000; /* by then what was on its way has come */
 /* Unread that long: its owner is stopped. Of a source that never sent to us, only while we hear
  * nothing at all: busy processes are slow, too. */
@@ -92,6 +93,22 @@ static bool flow_connect(int fd, const struct udp_run *run)
            memcmp(&l6.sin6_addr, run->dst.b, 16) == 0;
 }
 
+static void flow_close(struct port_udp *u, struct udp_fd *flow)
+{
+    if (flow->source != NULL)
+        flow->source->flow = NULL;
+    u->flow_count--;
+    udp_count(u, UDP_flow_closed, 1);
+    udp_fd_close(u, flow);
+}
+
+void udp_flow_tidy(struct port_udp *u)
+{
+    struct udp_fd *oldest = TAILQ_LAST(&u->flows, udp_fd_list);
+    if (oldest != NULL && oldest->used_ns + IDLE_NS < u->rx_now_ns)
+        flow_close(u, oldest);
+}
+
 static bool flow_open(struct port_udp *u, struct udp_source *s, const struct udp_run *run)
 {
     bool v6 = !udp_addr_v4(&run->src);
@@ -107,7 +124,7 @@ static bool flow_open(struct port_udp *u, struct udp_source *s, const struct udp
     }
     udp_count(u, UDP_flow_opened, 1);
     f->source = s;
-    f->opened_ns = u->rx_now_ns;
+    f->opened_ns = f->used_ns = u->rx_now_ns;
     s->flow = f;
     u->flow_count++;
     if (u->flow_count > u->flow_max) {
@@ -115,15 +132,6 @@ static bool flow_open(struct port_udp *u, struct udp_source *s, const struct udp
         udp_flow_give_up(u, oldest);
     }
     return true;
-}
-
-static void flow_close(struct port_udp *u, struct udp_fd *flow)
-{
-    if (flow->source != NULL)
-        flow->source->flow = NULL;
-    u->flow_count--;
-    udp_count(u, UDP_flow_closed, 1);
-    udp_fd_close(u, flow);
 }
 
 void udp_flow_heard(struct port_udp *u, struct udp_source *s, const struct udp_run *run,
@@ -152,6 +160,7 @@ void udp_flow_heard(struct port_udp *u, struct udp_source *s, const struct udp_r
 
 void udp_flow_used(struct port_udp *u, struct udp_fd *flow)
 {
+    flow->used_ns = u->rx_now_ns;
     if (flow != TAILQ_FIRST(&u->flows) && !flow->dead) {
         TAILQ_REMOVE(&u->flows, flow, link);
         TAILQ_INSERT_HEAD(&u->flows, flow, link);

@@ -15,6 +15,7 @@
 #include "base/rng.h"
 #include "port/port_udp.h"
 #include "port/port_udp_counters.h"
+#include "port/port_watch.h"
 #include "wire/icrc.h"
 #include "wire/roce.h"
 
@@ -54,11 +55,11 @@ struct udp_fd {
     int fd;
     enum udp_fd_kind kind;
     bool v6;
-    bool dead;                 /* closed; freed when no event may name it any more */
-    bool give_up;              /* FLOW: a foreign packet came; drain and close */
-    bool rescued;              /* FLOW: of a process that does not read; foreign packets pass on */
-    uint64_t opened_ns;        /* FLOW */
-    struct udp_source *source; /* FLOW: whose */
+    bool dead;    /* closed; freed when no event may name it any more */
+    bool give_up; /* FLOW: a foreign packet came; drain and close */
+    bool rescued; /* FLOW: of a process that does not read; foreign packets pass on */
+    uint64_t opened_ns, used_ns; /* FLOW */
+    struct udp_source *source;   /* FLOW: whose */
     TAILQ_ENTRY(udp_fd) link;
 };
 TAILQ_HEAD(udp_fd_list, udp_fd);
@@ -88,31 +89,6 @@ struct udp_run {
     uint8_t *bytes;
     uint32_t n;
     struct udp_fd *from;
-};
-
-enum udp_watch_state {
-    UDP_WATCH_REST,  /* until due_ns */
-    UDP_WATCH_ASKED, /* an answer is due, or has come */
-    UDP_WATCH_SCAN,  /* looking for our place in the group */
-};
-
-/* Of one address family; port_watch.c. The sending side's, but for what is atomic. */
-struct udp_watch {
-    int fd;                    /* our wildcard socket, -1: none */
-    _Atomic uint32_t wanted;   /* QPs that expect packets; any thread */
-    _Atomic uint64_t due_ns;   /* next turn; the receiving side moves it when an answer comes */
-    _Atomic uint64_t asked_ns; /* the last question */
-    _Atomic uint64_t answer_due_ns;
-    _Atomic uint64_t interval_ns; /* from it to the next, if answered */
-    _Atomic uint32_t answer;      /* sequence number; by the receiving side */
-    _Atomic uint32_t members;     /* that ask, as the leader told; by the receiving side */
-    _Atomic uint32_t place;       /* lowest that answered; lowered by the receiving side */
-    _Atomic uint32_t scan_sequence;
-    enum udp_watch_state state;
-    int claim_fd; /* the name of who looks for a leader; -1: not we */
-    unsigned asks, moves, quiet, refusals;
-    uint32_t sequence, first_sequence, scan_at, scan_batch, jitter;
-    uint64_t packets; /* sent and received when asked */
 };
 
 /* A flow of another process, packets waiting. */
@@ -274,24 +250,13 @@ void udp_flow_heard(struct port_udp *u, struct udp_source *s, const struct udp_r
                     unsigned own, unsigned foreign);
 void udp_flow_used(struct port_udp *u, struct udp_fd *flow);
 void udp_flow_give_up(struct port_udp *u, struct udp_fd *flow);
+/* Closes one that long had no packet, if there is one. */
+void udp_flow_tidy(struct port_udp *u);
 /* The leader runs, but own packets stay unanswered, or sources are silent: flows whose owners do
  * not read are taken over. True: look again soon. */
 bool udp_flow_rescue(struct port_udp *u);
 bool udp_flow_silence(const struct port_udp *u); /* of a source heard lately */
 
-/* port_watch.c */
-void udp_watch_init(struct port_udp *u);
-/* The program of fd's group: places[leader] gets what has no socket of its own. -errno. */
-int udp_watch_program(int fd, uint32_t leader);
-/* qps: 1 or -1 that expect packets. */
-void udp_watch_expect(struct port_udp *u, bool v6, int qps);
-/* Its descriptors. */
-void udp_watch_close(struct port_udp *u);
-/* Sending side: what is due. */
-void udp_watch_turn(struct port_udp *u, uint64_t now_ns);
-uint64_t udp_watch_deadline(struct port_udp *u);
-/* Receiving side: a run of probes. Returns 1. */
-unsigned udp_watch_probe(struct port_udp *u, const struct udp_run *run);
 static inline bool udp_watch_is_probe(const struct udp_run *run)
 {
     return run->bytes[0] >= 0xfe && run->segment == UDP_PROBE_BYTES;

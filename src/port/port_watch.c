@@ -367,6 +367,7 @@ static void probe_returned(struct port_udp *u, const struct udp_run *run, const 
     atomic_store(&w->answer, get_be32(b + 12));
     /* Not before: who takes a turn there sees the answer. */
     atomic_compare_exchange_strong(&w->due_ns, &due_ns, asked_ns + atomic_load(&w->interval_ns));
+    udp_flow_tidy(u);
     bool look = atomic_exchange(&u->suspect, false);
     /* Whoever only answers has nothing that could stay unanswered: looks when its peers fall
      * silent, though not at every turn. */

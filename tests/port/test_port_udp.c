@@ -290,6 +290,39 @@ static void udp__leader_forwards_and_flows_take_over(void **state)
     }
 }
 
+/* Of a source that is heard no more the socket is closed: not while it may well be heard again. */
+static void udp__flow_without_packets_is_closed(void **state)
+{
+    (void)state;
+    struct port *p[2] = {make(1, false, false), make(2, false, false)};
+    static struct train t;
+    static struct got g[2];
+    got_init(g, 2);
+    port_udp_expect(p[1], false, 1);
+    build(&t, &path4, port_udp_slot(p[1]) << 14 | 9, 40, 512, 512);
+    send_train(p[0], &t);
+    settle(p, g, 2);
+    assert_int_equal(count_of(p[1], "flow_opened"), 1);
+    for (uint64_t later_ns = 0; later_ns <= 40000000000; later_ns += 20000000000) {
+        uint64_t asked = count_of(p[1], "leader_asked");
+        while (count_of(p[1], "leader_asked") == asked) {
+            uint64_t now = now_ns() + later_ns;
+            if (p[1]->ops->deadline(p[1]) <= now)
+                p[1]->ops->flush(p[1], now);
+            p[0]->ops->receive(p[0], now, &g[0].r, 512);
+            p[1]->ops->receive(p[1], now, &g[1].r, 512);
+        }
+        for (unsigned i = 0; i < 200; i++) {
+            usleep(100);
+            p[0]->ops->receive(p[0], now_ns() + later_ns, &g[0].r, 512);
+            p[1]->ops->receive(p[1], now_ns() + later_ns, &g[1].r, 512);
+        }
+        assert_int_equal(count_of(p[1], "flow_closed"), later_ns > 30000000000);
+    }
+    p[0]->ops->close(p[0]);
+    p[1]->ops->close(p[1]);
+}
+
 static void udp__mixed_run_is_split_by_owner(void **state)
 {
     (void)state;
@@ -463,6 +496,7 @@ int main(void)
         cmocka_unit_test(udp__sends_that_cannot_leave_are_counted),
         cmocka_unit_test(udp__slots_differ_and_are_free_after_close),
         cmocka_unit_test(udp__leader_forwards_and_flows_take_over),
+        cmocka_unit_test(udp__flow_without_packets_is_closed),
         cmocka_unit_test(udp__mixed_run_is_split_by_owner),
         cmocka_unit_test(udp__unknown_slot_is_counted),
         cmocka_unit_test(udp__owner_that_dies_leaves_its_slot),
