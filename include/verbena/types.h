@@ -126,6 +126,7 @@ enum nic_event_type {
     EVENT_QP_ACCESS_ERR = 3,
     EVENT_COMM_EST = 4,
     EVENT_SQ_DRAINED = 5,
+    EVENT_DEVICE_FATAL = 8,
     EVENT_PORT_ACTIVE = 9,
     EVENT_PORT_ERR = 10,
     EVENT_SRQ_ERR = 14,

@@ -64,8 +64,13 @@ static bool ask(int fd, struct ifreq *r, unsigned long what, const char *netdev)
     return ioctl(fd, what, r) == 0;
 }
 
-/* 0 or -ENODEV. */
-static int describe(const char *netdev, struct verbena_device *out)
+/* SIOCGIFFLAGS and netlink have the same ones. */
+bool device_flags_up(unsigned flags)
+{
+    return (flags & IFF_UP) != 0 && (flags & IFF_RUNNING) != 0;
+}
+
+int device_describe(const char *netdev, struct verbena_device *out)
 {
     struct ifreq r;
     memset(out, 0, sizeof(*out));
@@ -86,7 +91,7 @@ static int describe(const char *netdev, struct verbena_device *out)
     close(fd);
     if (!ok)
         return -ENODEV;
-    out->up = (flags & IFF_UP) != 0 && (flags & IFF_RUNNING) != 0;
+    out->up = device_flags_up(flags);
     out->loopback = (flags & IFF_LOOPBACK) != 0;
     out->node_guid = guid_from(&r.ifr_hwaddr, out->ifindex);
     out->active_mtu_bytes = active_mtu(out->mtu_bytes);
@@ -126,7 +131,7 @@ int verbena_device_list(struct verbena_device **out, size_t *n)
         /* An IPv4 address may carry a label: interface:anything. */
         snprintf(netdev, sizeof(netdev), "%.*s", (int)strcspn(i->ifa_name, ":"), i->ifa_name);
         if ((family == AF_INET || family == AF_INET6) && !listed(d, count, netdev) &&
-            describe(netdev, &d[count]) == 0)
+            device_describe(netdev, &d[count]) == 0)
             count++;
     }
     freeifaddrs(all);
@@ -168,9 +173,10 @@ int verbena_device_query(struct verbena_context *ctx, struct verbena_device *out
     if (!host_alive(ctx->host))
         return -EIO;
     /* An interface that lost its addresses is still there. */
-    int err = describe(ctx->device.netdev, out);
+    int err = device_describe(ctx->device.netdev, out);
     if (err != 0 && err != -ENODEV) {
         *out = ctx->device; /* no descriptor to ask with */
+        out->up = atomic_load(&ctx->up);
         return 0;
     }
     if (err == 0 && out->ifindex != ctx->device.ifindex)

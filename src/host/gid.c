@@ -2,7 +2,7 @@
 /*
  * gid.c: the GID table of a context: one entry an address of its interface. At first in the
  * kernel's order: link-local, IPv4, other IPv6. Later an address that goes leaves a hole, one that
- * comes takes the first hole, and no other entry moves.
+ * comes back takes its own if that is still free, a new one the first, and no other entry moves.
  */
 #define _GNU_SOURCE
 #include "host/host_priv.h"
@@ -11,8 +11,6 @@
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <string.h>
-
-static const uint64_t READ_AGAIN_NS = 200000000;
 
 static bool is_zero(const struct net_addr *a)
 {
@@ -82,33 +80,63 @@ static bool in_table(const struct verbena_context *ctx, const struct net_addr *a
     return false;
 }
 
-static void read_table(struct verbena_context *ctx)
+/* The place of an address that is not in the table; or VERBENA_GID_TABLE_SIZE. */
+static unsigned place_for(const struct verbena_context *ctx, const struct net_addr *a)
+{
+    unsigned hole = VERBENA_GID_TABLE_SIZE;
+    for (unsigned i = VERBENA_GID_TABLE_SIZE; i-- > 0;) {
+        if (!is_zero(&ctx->gid[i].addr))
+            continue;
+        if (memcmp(&ctx->gid_was[i], a, sizeof(*a)) == 0)
+            return i;
+        hole = i;
+    }
+    return hole;
+}
+
+/* In two rounds: those that come back must not find their places taken by newcomers. */
+static bool put_addresses(struct verbena_context *ctx, const struct net_addr *now, unsigned n)
+{
+    bool changed = false;
+    for (unsigned i = 0; i < 2 * n; i++) {
+        const struct net_addr *a = &now[i % n];
+        bool back_only = i < n;
+        if (in_table(ctx, a))
+            continue;
+        unsigned at = place_for(ctx, a);
+        if (at == VERBENA_GID_TABLE_SIZE ||
+            (back_only && memcmp(&ctx->gid_was[at], a, sizeof(*a)) != 0))
+            continue;
+        ctx->gid[at] = (struct verbena_gid){*a, ctx->device.ifindex};
+        ctx->gid_was[at] = *a;
+        changed = true;
+    }
+    return changed;
+}
+
+bool gid_read(struct verbena_context *ctx)
 {
     struct net_addr now[VERBENA_GID_TABLE_SIZE];
+    bool changed = false;
     int got = list_addresses(&ctx->device, now, VERBENA_GID_TABLE_SIZE);
     if (got < 0)
-        return; /* no descriptor or memory to ask with: as it was */
-    unsigned n = (unsigned)got;
+        return false; /* no descriptor or memory to ask with: as it was */
+    pthread_mutex_lock(&ctx->gid_lock);
     for (unsigned i = 0; i < VERBENA_GID_TABLE_SIZE; i++) {
-        if (!is_zero(&ctx->gid[i].addr) && find(now, n, &ctx->gid[i].addr) < 0)
+        if (!is_zero(&ctx->gid[i].addr) && find(now, (unsigned)got, &ctx->gid[i].addr) < 0) {
             memset(&ctx->gid[i], 0, sizeof(ctx->gid[i]));
+            changed = true;
+        }
     }
-    for (unsigned i = 0; i < n; i++) {
-        unsigned hole = 0;
-        if (in_table(ctx, &now[i]))
-            continue;
-        while (hole < VERBENA_GID_TABLE_SIZE && !is_zero(&ctx->gid[hole].addr))
-            hole++;
-        if (hole < VERBENA_GID_TABLE_SIZE)
-            ctx->gid[hole] = (struct verbena_gid){now[i], ctx->device.ifindex};
-    }
-    ctx->gid_read_ns = host_now_ns();
+    changed |= put_addresses(ctx, now, (unsigned)got);
+    pthread_mutex_unlock(&ctx->gid_lock);
+    return changed;
 }
 
 void gid_init(struct verbena_context *ctx)
 {
     pthread_mutex_init(&ctx->gid_lock, NULL);
-    read_table(ctx);
+    gid_read(ctx);
 }
 
 int verbena_gid_query(struct verbena_context *ctx, unsigned index, struct verbena_gid *out)
@@ -118,15 +146,11 @@ int verbena_gid_query(struct verbena_context *ctx, unsigned index, struct verben
         return -EINVAL;
     if (ctx->host != NULL && !host_alive(ctx->host)) /* NULL: a listing, of no open device */
         return -EIO;
-    /* A thread cancelled while it asks the system would take the lock along. */
-    int cancel_state;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    if (ctx->host != NULL)
+        netdev_look(ctx->host);
     pthread_mutex_lock(&ctx->gid_lock);
-    if (host_now_ns() - ctx->gid_read_ns > READ_AGAIN_NS)
-        read_table(ctx);
     *out = ctx->gid[index];
     pthread_mutex_unlock(&ctx->gid_lock);
-    pthread_setcancelstate(cancel_state, NULL);
     return is_zero(&out->addr) ? -ENODATA : 0;
 }
 

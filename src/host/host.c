@@ -57,6 +57,7 @@ static uint32_t window_bytes(uint32_t rcvbuf_bytes)
 static void host_destroy(struct host *h)
 {
     progress_stop(h);
+    netdev_close(h);
     if (h->port != NULL)
         h->port->ops->close(h->port);
     if (h->tap != NULL)
@@ -114,7 +115,8 @@ static int host_create(struct host **out)
     struct host *h = calloc(1, sizeof(*h));
     if (h == NULL)
         return -ENOMEM;
-    h->control_fd = -1;
+    h->control_fd = h->netlink_fd = -1;
+    TAILQ_INIT(&h->contexts);
     int err = config_read(&h->config);
     err = err == 0 ? create_alive_page(h) : err;
     err = err == 0 ? create_port(h) : err;
@@ -125,6 +127,7 @@ static int host_create(struct host **out)
     }
     err = err == 0 ? nic_add_qpns(h->nic, port_udp_slot(h->udp)) : err;
     err = err == 0 ? fork_watch() : err;
+    err = err == 0 ? netdev_open(h) : err;
     h->next_sport = (uint32_t)random_seed();
     err = err == 0 ? progress_start(h) : err;
     if (err != 0) {
@@ -178,6 +181,7 @@ int verbena_open(const char *device_name, const struct verbena_callbacks *cb, vo
     ctx->callbacks = *cb;
     ctx->owner = owner;
     gid_init(ctx);
+    netdev_add(ctx);
     *out = ctx;
     return 0;
 }
@@ -195,10 +199,7 @@ void verbena_close(struct verbena_context *ctx)
         free(ctx);
         return;
     }
-    progress_lock(&h->events);
-    ctx->callbacks = (struct verbena_callbacks){0};
-    progress_unlock(&h->events);
-    progress_dispatch(h);
+    netdev_remove(ctx);
     int cancel_state = open_lock();
     /* Objects that the program left behind keep the engine, and the contexts they name. */
     bool left = atomic_load(&ctx->objects) != 0;

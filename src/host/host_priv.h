@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "host/host.h"
 #include "nic/nic.h"
@@ -49,6 +50,8 @@ struct host {
     unsigned users; /* contexts open; under the open lock */
     uint32_t next_sport;
     struct host_lock rx, tx, events;
+    int netlink_fd;                                     /* netdev.c; read under events */
+    TAILQ_HEAD(context_list, verbena_context) contexts; /* open ones; under events */
     /* The helper thread. */
     pthread_t helper;
     bool helper_runs;
@@ -68,9 +71,12 @@ struct verbena_context {
     void *owner;
     _Atomic uint32_t objects;     /* that name this context */
     struct verbena_device device; /* as it was at open */
+    TAILQ_ENTRY(verbena_context) link;
+    _Atomic bool up; /* the link, as netlink told last; written under events */
+    bool gone;       /* the interface, for good; under events */
     pthread_mutex_t gid_lock;
-    uint64_t gid_read_ns;
     struct verbena_gid gid[VERBENA_GID_TABLE_SIZE];
+    struct net_addr gid_was[VERBENA_GID_TABLE_SIZE]; /* the last address of each place */
 };
 
 /* What the engine has as owner of a CQ, SRQ or QP. */
@@ -127,9 +133,23 @@ void fork_abandon(struct host *h);
 
 /* device.c */
 int device_find(const char *name, struct verbena_device *out);
+/* 0, -ENODEV, or -errno: no descriptor to ask with. */
+int device_describe(const char *netdev, struct verbena_device *out);
+bool device_flags_up(unsigned flags);
 
 /* gid.c */
 void gid_init(struct verbena_context *ctx);
+/* Reads the table again; true: it has changed. */
+bool gid_read(struct verbena_context *ctx);
+
+/* netdev.c */
+int netdev_open(struct host *h);
+void netdev_close(struct host *h);
+/* Takes what the kernel told and calls back. Holds no lock when called. */
+void netdev_look(struct host *h);
+/* From now on the context hears of its interface; no more. */
+void netdev_add(struct verbena_context *ctx);
+void netdev_remove(struct verbena_context *ctx);
 
 /* stats.c */
 void stats_write(struct host *h);

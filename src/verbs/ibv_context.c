@@ -67,7 +67,7 @@ static void context_set_ops(struct verbs_context *v)
 static int context_init(struct ibv_ctx_obj *obj, struct ibv_device *device)
 {
     static const int types[CONTEXT_EVENTS] = {IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR,
-                                              IBV_EVENT_GID_CHANGE};
+                                              IBV_EVENT_GID_CHANGE, IBV_EVENT_DEVICE_FATAL};
     struct ibv_context *c = &obj->newest.vctx.context;
 
     context_set_ops(&obj->newest.vctx);

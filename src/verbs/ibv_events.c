@@ -119,6 +119,7 @@ static struct ibv_context *event_context(enum nic_event_type type, void *owner)
     case EVENT_PORT_ACTIVE:
     case EVENT_PORT_ERR:
     case EVENT_GID_CHANGE:
+    case EVENT_DEVICE_FATAL:
         return &((struct ibv_ctx_obj *)owner)->newest.vctx.context;
     }
     return NULL;
@@ -140,6 +141,7 @@ static struct event_node *event_find(enum nic_event_type type, void *owner)
     case EVENT_PORT_ACTIVE:
     case EVENT_PORT_ERR:
     case EVENT_GID_CHANGE:
+    case EVENT_DEVICE_FATAL:
         nodes = ((struct ibv_ctx_obj *)owner)->event;
         n = CONTEXT_EVENTS;
         break;
@@ -235,6 +237,9 @@ VERBS_ABI int ibv_get_async_event(struct ibv_context *context, struct ibv_async_
     case IBV_EVENT_PORT_ERR:
     case IBV_EVENT_GID_CHANGE:
         event->element.port_num = VERBS_PORT;
+        break;
+    case IBV_EVENT_DEVICE_FATAL: /* of no port */
+        event->element.port_num = 0;
         break;
     default:
         event->element.qp = &((struct ibv_qp_obj *)node->owner)->pub.qp;

@@ -145,6 +145,7 @@ static void async__each_kind(void **state)
         {EVENT_PORT_ACTIVE,         fake.context_owner, NULL},
         {EVENT_PORT_ERR,            fake.context_owner, NULL},
         {EVENT_GID_CHANGE,          fake.context_owner, NULL},
+        {EVENT_DEVICE_FATAL,        fake.context_owner, NULL},
     };
     const unsigned n = sizeof(rows) / sizeof(rows[0]);
 
@@ -158,7 +159,7 @@ static void async__each_kind(void **state)
         if (rows[i].element != NULL)
             assert_ptr_equal(e.element.qp, rows[i].element);
         else
-            assert_int_equal(e.element.port_num, 1);
+            assert_int_equal(e.element.port_num, rows[i].type == EVENT_DEVICE_FATAL ? 0 : 1);
         ibv_ack_async_event(&e);
     }
     assert_int_equal(ibv_get_async_event(ctx, &e), -1);
