@@ -145,6 +145,7 @@ def stage_house(check):
     check.command("clang-format", ["clang-format", "--dry-run", "-Werror", *sources])
     check.command("tidy.py", [sys.executable, "scripts/tidy.py"])
     check.command("spec_map.py", [sys.executable, "scripts/spec_map.py", "--check"])
+    check.command("cases.py", [sys.executable, "scripts/cases.py", "--check"])
     prose = files(".c", ".h", ".md", ".py", ".sh", ".scd", "meson.build", "run")
     check.command("codespell", ["codespell", "--config", ".codespellrc", *prose])
     check.command("shellcheck", ["shellcheck", "-S", "warning", "run", ".ci/run", *files(".sh")])

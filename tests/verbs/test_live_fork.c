@@ -7,11 +7,14 @@
 #include "live_rig.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FORKS = 200 };
+enum { FORKS = 200, STREAM_FORKS = 12, GUARD_BYTES = 100, HALF_BYTES = RIG_BYTES / 2 };
 
 /* A child's inherited context is dead, a new one works, and the parent's goes on. */
 static void fork__child_opens_anew(void **state)
@@ -82,11 +85,143 @@ static void fork__child_lists_devices(void **state)
     pthread_join(t, NULL);
 }
 
+/* A region in the midst of pages that it does not fill, and WRITEs of one half of it to the other,
+ * as many as the queue takes, that go on across the forks. */
+struct stream {
+    struct rig *r;
+    uint8_t *around; /* GUARD_BYTES, the region, GUARD_BYTES */
+    struct ibv_mr *mr;
+    uint64_t posted, done;
+};
+
+static uint8_t *stream_half(struct stream *s, unsigned half)
+{
+    return s->around + GUARD_BYTES + half * HALF_BYTES;
+}
+
+/* The n-th WRITE has its own 4 KiB of each half, filled by its number. */
+static void stream_post(struct stream *s)
+{
+    uint64_t n = s->posted++;
+    size_t at = n % RIG_DEPTH * 4096;
+    struct ibv_sge sge = {(uintptr_t)stream_half(s, 0) + at, 4096, s->mr->lkey};
+    struct ibv_send_wr wr =
+                           {
+                               .wr_id = n,
+                               .opcode = IBV_WR_RDMA_WRITE,
+                               .send_flags = IBV_SEND_SIGNALED,
+                               .sg_list = &sge,
+                               .num_sge = 1,
+                               .wr.rdma = {.remote_addr = (uintptr_t)stream_half(s, 1) + at,
+                                           .rkey = s->mr->rkey}
+    },
+                       *bad;
+
+    memset(stream_half(s, 0) + at, (uint8_t)(n + 1), 4096);
+    assert_int_equal(ibv_post_send(s->r->qp[0], &wr, &bad), 0);
+}
+
+static void stream_wait(struct stream *s)
+{
+    struct ibv_wc wc = rig_wait(s->r);
+    size_t at = wc.wr_id % RIG_DEPTH * 4096;
+
+    assert_int_equal(wc.status, IBV_WC_SUCCESS);
+    assert_int_equal(wc.wr_id, s->done++);
+    assert_int_equal(stream_half(s, 1)[at], (uint8_t)(wc.wr_id + 1));
+    assert_memory_equal(stream_half(s, 0) + at, stream_half(s, 1) + at, 4096);
+}
+
+static void stream_go_on(struct stream *s, unsigned n)
+{
+    for (; n > 0; n--) {
+        while (s->posted - s->done < RIG_DEPTH)
+            stream_post(s);
+        stream_wait(s);
+    }
+}
+
+static void expect_guards(const struct stream *s, uint8_t value)
+{
+    for (unsigned i = 0; i < GUARD_BYTES; i++) {
+        assert_int_equal(s->around[i], value);
+        assert_int_equal(s->around[GUARD_BYTES + RIG_BYTES + i], value);
+    }
+}
+
+enum child_way { CHILD_LEAVES, CHILD_EXITS, CHILD_EXECS, CHILD_DIES, CHILD_WAYS };
+
+/* The region, what is beside it in its pages, and the library's objects are the child's to touch:
+ * they are its own copies. Then it ends in some way. */
+static void child(const struct stream *s, enum child_way way)
+{
+    static char *const words[] = {(char *)"true", NULL};
+
+    if (s->around[0] != 0x5a)
+        _exit(3);
+    memset(s->around, 0xee, RIG_BYTES + 2 * GUARD_BYTES);
+    for (unsigned i = 0; i < RIG_BYTES + 2 * GUARD_BYTES; i++)
+        if (s->around[i] != 0xee) /* no packet of the parent's arrives here */
+            _exit(4);
+    if (way == CHILD_EXECS)
+        execvp(words[0], words);
+    if (way == CHILD_DIES)
+        raise(SIGKILL);
+#if !UNDER_ASAN /* it would look for leaks */
+    if (way == CHILD_EXITS)
+        exit(0);
+#endif
+    _exit(0);
+}
+
+/* Forks in mid-stream, with and without exec: the parent's traffic and memory stay whole. */
+static void case_107(void **state)
+{
+    (void)state;
+    struct rig r;
+    pid_t pid[STREAM_FORKS];
+
+    assert_int_equal(ibv_fork_init(), 0);
+    rig_connect(&r);
+    assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
+    assert_int_equal(ibv_fork_init(), 0);
+    struct stream s = {.r = &r, .around = malloc(RIG_BYTES + 2 * GUARD_BYTES)};
+    assert_non_null(s.around);
+    memset(s.around, 0x5a, RIG_BYTES + 2 * GUARD_BYTES);
+    s.mr = ibv_reg_mr(r.pd, s.around + GUARD_BYTES, RIG_BYTES,
+                      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    assert_non_null(s.mr);
+    fflush(NULL);
+    for (unsigned i = 0; i < STREAM_FORKS; i++) {
+        stream_go_on(&s, 20);
+        assert_int_equal(s.posted - s.done, RIG_DEPTH - 1); /* WRITEs are out */
+        pid[i] = fork();
+        assert_true(pid[i] >= 0);
+        if (pid[i] == 0)
+            child(&s, (enum child_way)(i % CHILD_WAYS));
+        stream_go_on(&s, 20);
+        if (i % 2 == 1) /* two children at a time */
+            for (unsigned k = i - 1; k <= i; k++) {
+                int status;
+                assert_int_equal(waitpid(pid[k], &status, 0), pid[k]);
+                assert_int_equal(status, k % CHILD_WAYS == CHILD_DIES ? SIGKILL : 0);
+            }
+        expect_guards(&s, 0x5a);
+    }
+    stream_go_on(&s, 100);
+    while (s.done < s.posted)
+        stream_wait(&s);
+    assert_int_equal(ibv_dereg_mr(s.mr), 0);
+    free(s.around);
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fork__child_lists_devices),
         cmocka_unit_test(fork__child_opens_anew),
+        cmocka_unit_test(case_107),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_live_caps.c: case 29, a capability is claimed exactly when it works, each tried on the real
+ * library and engine; and the cases about memory windows, which are not offered (22, 25, 26).
+ */
+#include <poll.h>
+
+#include "../port/private_net.h"
+#include "../skips.h"
+#include "live_rig.h"
+
+static bool own_net;
+
+/* Each tries one thing: true when it works, false when it is refused in the way a program expects;
+ * fails the test when it does neither. */
+static bool refused(int err)
+{
+    assert_true(err == EOPNOTSUPP || err == EINVAL);
+    return false;
+}
+
+static bool null_result(const void *object)
+{
+    assert_null(object);
+    return refused(errno);
+}
+
+static struct ibv_qp *qp_in_init(struct rig *r)
+{
+    struct ibv_qp_init_attr init = rig_qp_init(r);
+    struct ibv_qp *qp = ibv_create_qp(r->pd, &init);
+
+    assert_non_null(qp);
+    assert_int_equal(rig_to_init(qp), 0);
+    return qp;
+}
+
+static bool works(int err)
+{
+    return err == 0 ? true : refused(err);
+}
+
+/* RTR to RTS with an attribute more. */
+static bool rts_with(struct rig *r, struct ibv_qp_attr more, int mask)
+{
+    struct ibv_qp *qp = qp_in_init(r);
+    struct ibv_qp_attr rtr = rig_rtr_attr(r, qp->qp_num), rts = rig_rts_attr();
+
+    assert_int_equal(ibv_modify_qp(qp, &rtr, rig_rtr_mask), 0);
+    rts.cur_qp_state = more.cur_qp_state;
+    rts.path_mig_state = more.path_mig_state;
+    rts.alt_ah_attr = rtr.ah_attr;
+    rts.rate_limit = more.rate_limit;
+    rts.cap = rig_qp_init(r).cap;
+    bool good = works(ibv_modify_qp(qp, &rts, rig_rts_mask | mask));
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    return good;
+}
+
+static bool try_current_state(struct rig *r)
+{
+    return rts_with(r, (struct ibv_qp_attr){.cur_qp_state = IBV_QPS_RTR}, IBV_QP_CUR_STATE);
+}
+
+static bool try_migration(struct rig *r)
+{
+    bool path = rts_with(r, (struct ibv_qp_attr){0}, IBV_QP_ALT_PATH);
+    bool state =
+        rts_with(r, (struct ibv_qp_attr){.path_mig_state = IBV_MIG_REARM}, IBV_QP_PATH_MIG_STATE);
+    return path || state;
+}
+
+static bool try_qp_resize(struct rig *r)
+{
+    return rts_with(r, (struct ibv_qp_attr){0}, IBV_QP_CAP);
+}
+
+/* Another port in SQD: there is only one. */
+static bool try_other_port(struct rig *r)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .port_num = 2};
+
+    rig_close(r);
+    rig_connect(r);
+    assert_int_equal(ibv_modify_qp(r->qp[0], &attr, IBV_QP_STATE), 0);
+    return works(ibv_modify_qp(r->qp[0], &attr, IBV_QP_STATE | IBV_QP_PORT));
+}
+
+static void lo_flags(short flags)
+{
+    struct ifreq f = {.ifr_flags = flags};
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+    strcpy(f.ifr_name, "lo");
+    assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &f), 0);
+    close(fd);
+}
+
+static void expect_event(struct rig *r, enum ibv_event_type type)
+{
+    struct pollfd p = {.fd = r->ctx->async_fd, .events = POLLIN};
+    struct ibv_async_event event;
+
+    do {
+        assert_int_equal(poll(&p, 1, RIG_WAIT_MS), 1);
+        assert_int_equal(ibv_get_async_event(r->ctx, &event), 0);
+        ibv_ack_async_event(&event);
+    } while (event.event_type != type);
+}
+
+static bool try_port_event(struct rig *r)
+{
+    if (!own_net)
+        return true; /* not with the machine's own interface */
+    lo_flags(0);
+    expect_event(r, IBV_EVENT_PORT_ERR);
+    lo_flags(IFF_UP);
+    expect_event(r, IBV_EVENT_PORT_ACTIVE);
+    return true;
+}
+
+static bool try_image_guid(struct rig *r)
+{
+    struct ibv_device_attr attr;
+
+    assert_int_equal(ibv_query_device(r->ctx, &attr), 0);
+    return attr.sys_image_guid != 0;
+}
+
+/* A SEND without a receive waits; it is done when the receive is there. */
+static bool try_rnr(struct rig *r)
+{
+    rig_close(r);
+    rig_connect(r);
+    struct ibv_sge sge = rig_sge(r, 0, 8);
+    struct ibv_send_wr wr = {.wr_id = 1,
+                             .opcode = IBV_WR_SEND,
+                             .send_flags = IBV_SEND_SIGNALED,
+                             .sg_list = &sge,
+                             .num_sge = 1},
+                       *bad;
+    assert_int_equal(ibv_post_send(r->qp[0], &wr, &bad), 0);
+    rig_expect_none(r);
+    rig_recv(r, r->qp[1], 2, 64, 8);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(rig_wait(r).status, IBV_WC_SUCCESS);
+    return true;
+}
+
+static bool try_srq_resize(struct rig *r)
+{
+    struct ibv_srq_init_attr init = {
+        .attr = {.max_wr = 4, .max_sge = 1}
+    };
+    struct ibv_srq_attr attr = {.max_wr = 50};
+    struct ibv_srq *srq = ibv_create_srq(r->pd, &init);
+    int err = ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR);
+
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+    return works(err) && attr.max_wr >= 50;
+}
+
+static bool try_window(struct rig *r, enum ibv_mw_type type)
+{
+    errno = 0;
+    struct ibv_mw *mw = ibv_alloc_mw(r->pd, type);
+
+    if (mw == NULL)
+        assert_int_equal(errno, EOPNOTSUPP);
+    return mw != NULL;
+}
+
+static bool try_window_1(struct rig *r)
+{
+    return try_window(r, IBV_MW_TYPE_1);
+}
+
+static bool try_window_2(struct rig *r)
+{
+    return try_window(r, IBV_MW_TYPE_2);
+}
+
+static bool try_xrc(struct rig *r)
+{
+    struct ibv_xrcd_init_attr attr = {
+        .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1};
+    struct ibv_qp_init_attr init = rig_qp_init(r);
+
+    errno = 0;
+    bool domain = null_result(ibv_open_xrcd(r->ctx, &attr));
+    init.qp_type = IBV_QPT_XRC_SEND;
+    errno = 0;
+    return null_result(ibv_create_qp(r->pd, &init)) || domain;
+}
+
+static bool try_flow(struct rig *r)
+{
+    struct ibv_flow_attr attr = {.type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(attr), .port = 1};
+    struct ibv_qp *qp = qp_in_init(r);
+
+    errno = 0;
+    bool good = null_result(ibv_create_flow(qp, &attr));
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    return good;
+}
+
+static bool try_raw(struct rig *r)
+{
+    struct ibv_qp_init_attr init = rig_qp_init(r);
+
+    init.qp_type = IBV_QPT_RAW_PACKET;
+    errno = 0;
+    return null_result(ibv_create_qp(r->pd, &init));
+}
+
+static bool try_ud(struct rig *r)
+{
+    struct ibv_qp_init_attr init = rig_qp_init(r);
+
+    init.qp_type = IBV_QPT_UD;
+    errno = 0;
+    return null_result(ibv_create_qp(r->pd, &init));
+}
+
+static bool try_multicast(struct rig *r)
+{
+    union ibv_gid group = {
+        .raw = {0xff, 0x12}
+    };
+    struct ibv_qp *qp = qp_in_init(r);
+    bool good = works(ibv_attach_mcast(qp, &group, 0));
+
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    return good;
+}
+
+static const struct {
+    unsigned flag;
+    bool (*tried)(struct rig *r);
+} flags[] = {
+    {IBV_DEVICE_RESIZE_MAX_WR,         try_qp_resize    },
+    {IBV_DEVICE_RAW_MULTI,             try_multicast    },
+    {IBV_DEVICE_AUTO_PATH_MIG,         try_migration    },
+    {IBV_DEVICE_CHANGE_PHY_PORT,       try_other_port   },
+    {IBV_DEVICE_CURR_QP_STATE_MOD,     try_current_state},
+    {IBV_DEVICE_PORT_ACTIVE_EVENT,     try_port_event   },
+    {IBV_DEVICE_SYS_IMAGE_GUID,        try_image_guid   },
+    {IBV_DEVICE_RC_RNR_NAK_GEN,        try_rnr          },
+    {IBV_DEVICE_SRQ_RESIZE,            try_srq_resize   },
+    {IBV_DEVICE_MEM_WINDOW,            try_window_1     },
+    {IBV_DEVICE_MEM_WINDOW_TYPE_2A,    try_window_2     },
+    {IBV_DEVICE_MEM_WINDOW_TYPE_2B,    try_window_2     },
+    {IBV_DEVICE_MEM_MGT_EXTENSIONS,    try_window_2     }, /* its invalidations alone will not do */
+    {IBV_DEVICE_UD_AV_PORT_ENFORCE,    try_ud           },
+    {IBV_DEVICE_UD_IP_CSUM,            try_ud           },
+    {IBV_DEVICE_BAD_QKEY_CNTR,         try_ud           },
+    {IBV_DEVICE_XRC,                   try_xrc          },
+    {IBV_DEVICE_RAW_IP_CSUM,           try_raw          },
+    {IBV_DEVICE_MANAGED_FLOW_STEERING, try_flow         },
+};
+/* Flags that no verb could try: nothing here is behind them. */
+enum {
+    NEVER = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_SHUTDOWN_PORT | IBV_DEVICE_INIT_TYPE |
+            IBV_DEVICE_N_NOTIFY_CQ | IBV_DEVICE_RC_IP_CSUM,
+};
+
+/* Every flag of the device is in the table, and claimed exactly when what it stands for works. */
+static void case_29__flags(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct ibv_device_attr_ex attr;
+    unsigned known = 0;
+
+    rig_open(&r);
+    assert_int_equal(ibv_query_device_ex(r.ctx, NULL, &attr), 0);
+    unsigned claimed = attr.orig_attr.device_cap_flags;
+    assert_true(attr.device_cap_flags_ex == claimed);
+    for (unsigned i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+        known |= flags[i].flag;
+        if (((claimed & flags[i].flag) != 0) != flags[i].tried(&r))
+            fail_msg("flag %#x is %s", flags[i].flag,
+                     claimed & flags[i].flag ? "claimed, what it says does not work"
+                                             : "not claimed, yet what it says works");
+    }
+    assert_int_equal(claimed & ~known, 0);
+    assert_int_equal(claimed & NEVER, 0);
+    rig_close(&r);
+}
+
+/* Sizes of 0 claim nothing, and what they stand for is refused. */
+static void case_29__sizes(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct ibv_device_attr_ex attr;
+
+    rig_open(&r);
+    assert_int_equal(ibv_query_device_ex(r.ctx, NULL, &attr), 0);
+    assert_int_equal(attr.orig_attr.max_mw, 0);
+    assert_int_equal(attr.orig_attr.max_mcast_grp, 0);
+    assert_int_equal(attr.orig_attr.max_raw_ethy_qp + attr.orig_attr.max_raw_ipv6_qp, 0);
+    assert_int_equal(attr.odp_caps.general_caps, 0);
+    errno = 0;
+    assert_false(
+        null_result(ibv_reg_mr(r.pd, r.buf, 64, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND)));
+    assert_int_equal(errno, EOPNOTSUPP);
+    assert_int_equal(attr.max_dm_size, 0);
+    struct ibv_alloc_dm_attr dm = {.length = 64};
+    errno = 0;
+    assert_false(null_result(ibv_alloc_dm(r.ctx, &dm)));
+    assert_int_equal(attr.completion_timestamp_mask, 0);
+    struct ibv_cq_init_attr_ex cq = {.cqe = 4, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
+    errno = 0;
+    assert_false(null_result(ibv_create_cq_ex(r.ctx, &cq)));
+    assert_int_equal(attr.tm_caps.max_num_tags, 0);
+    struct ibv_srq_init_attr_ex srq = {
+        .attr = {.max_wr = 4, .max_sge = 1},
+        .comp_mask = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE,
+        .srq_type = IBV_SRQT_TM,
+        .pd = r.pd,
+    };
+    errno = 0;
+    assert_false(null_result(ibv_create_srq_ex(r.ctx, &srq)));
+    assert_int_equal(attr.packet_pacing_caps.qp_rate_limit_max, 0);
+    assert_false(rts_with(&r, (struct ibv_qp_attr){.rate_limit = 1000}, IBV_QP_RATE_LIMIT));
+    assert_int_equal(attr.max_wq_type_rq, 0);
+    struct ibv_wq_init_attr wq = {
+        .wq_type = IBV_WQT_RQ, .max_wr = 4, .max_sge = 1, .pd = r.pd, .cq = r.cq};
+    errno = 0;
+    assert_false(null_result(ibv_create_wq(r.ctx, &wq)));
+    assert_int_equal(attr.tso_caps.max_tso | attr.tso_caps.supported_qpts, 0);
+    assert_int_equal(attr.pci_atomic_caps.fetch_add | attr.pci_atomic_caps.swap |
+                         attr.pci_atomic_caps.compare_swap,
+                     0);
+    assert_int_equal(attr.raw_packet_caps | attr.xrc_odp_caps, 0);
+    rig_close(&r);
+}
+
+/* What the sizes over 0 promise is given: SGEs and WRs up to there, one more is refused. */
+static void case_29__limits(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct ibv_device_attr dev;
+
+    rig_open(&r);
+    assert_int_equal(ibv_query_device(r.ctx, &dev), 0);
+    struct ibv_qp_init_attr init = rig_qp_init(&r);
+    init.cap.max_send_sge = init.cap.max_recv_sge = (uint32_t)dev.max_sge;
+    init.cap.max_send_wr = init.cap.max_recv_wr = (uint32_t)dev.max_qp_wr;
+    struct ibv_qp *qp = ibv_create_qp(r.pd, &init);
+    assert_non_null(qp);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        init = rig_qp_init(&r);
+        *(i == 0   ? &init.cap.max_send_sge
+          : i == 1 ? &init.cap.max_recv_sge
+          : i == 2 ? &init.cap.max_send_wr
+                   : &init.cap.max_recv_wr) = (uint32_t)(i < 2 ? dev.max_sge : dev.max_qp_wr) + 1;
+        errno = 0;
+        assert_false(null_result(ibv_create_qp(r.pd, &init)));
+    }
+    struct ibv_srq_init_attr srq_init = {
+        .attr = {.max_wr = (uint32_t)dev.max_srq_wr, .max_sge = (uint32_t)dev.max_srq_sge}
+    };
+    struct ibv_srq *srq = ibv_create_srq(r.pd, &srq_init);
+    assert_non_null(srq);
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+    struct ibv_qp_attr rts = rig_rts_attr();
+    qp = qp_in_init(&r);
+    struct ibv_qp_attr rtr = rig_rtr_attr(&r, qp->qp_num);
+    rtr.max_dest_rd_atomic = (uint8_t)(dev.max_qp_rd_atom + 1);
+    assert_int_equal(ibv_modify_qp(qp, &rtr, rig_rtr_mask), EINVAL);
+    rtr.max_dest_rd_atomic = (uint8_t)dev.max_qp_rd_atom;
+    assert_int_equal(ibv_modify_qp(qp, &rtr, rig_rtr_mask), 0);
+    rts.max_rd_atomic = (uint8_t)(dev.max_qp_init_rd_atom + 1);
+    assert_int_equal(ibv_modify_qp(qp, &rts, rig_rts_mask), EINVAL);
+    rts.max_rd_atomic = (uint8_t)dev.max_qp_init_rd_atom;
+    assert_int_equal(ibv_modify_qp(qp, &rts, rig_rts_mask), 0);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    rig_close(&r);
+}
+
+enum { ATOMICS = 400 };
+
+static void post_add(struct rig *r, unsigned side)
+{
+    struct ibv_sge sge = rig_sge(r, 64 + 8 * side, 8);
+    struct ibv_send_wr wr =
+                           {
+                               .wr_id = side,
+                               .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+                               .send_flags = IBV_SEND_SIGNALED,
+                               .sg_list = &sge,
+                               .num_sge = 1,
+                               .wr.atomic = {.remote_addr = (uintptr_t)r->buf,
+                                             .rkey = r->mr->rkey,
+                                             .compare_add = 1}
+    },
+                       *bad;
+    assert_int_equal(ibv_post_send(r->qp[side], &wr, &bad), 0);
+}
+
+/* IBV_ATOMIC_HCA: two QPs add to one cell, nothing gets lost; and a swap that does not match. */
+static void case_29__atomics(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct ibv_device_attr attr;
+
+    rig_connect(&r);
+    assert_int_equal(ibv_query_device(r.ctx, &attr), 0);
+    assert_int_equal(attr.atomic_cap, IBV_ATOMIC_HCA);
+    uint64_t *cell = (uint64_t *)(void *)r.buf;
+    for (unsigned side = 0; side < 2; side++)
+        for (unsigned i = 0; i < RIG_DEPTH; i++)
+            post_add(&r, side);
+    for (unsigned i = 0; i < ATOMICS; i++) {
+        struct ibv_wc wc = rig_wait(&r);
+        assert_int_equal(wc.status, IBV_WC_SUCCESS);
+        if (i < ATOMICS - 2 * RIG_DEPTH)
+            post_add(&r, (unsigned)wc.wr_id);
+    }
+    rig_expect_none(&r);
+    assert_int_equal(*cell, ATOMICS);
+    for (uint64_t expected = ATOMICS - 1; expected <= ATOMICS; expected++) {
+        struct ibv_sge sge = rig_sge(&r, 64, 8);
+        struct ibv_send_wr wr =
+                               {
+                                   .opcode = IBV_WR_ATOMIC_CMP_AND_SWP,
+                                   .send_flags = IBV_SEND_SIGNALED,
+                                   .sg_list = &sge,
+                                   .num_sge = 1,
+                                   .wr.atomic = {.remote_addr = (uintptr_t)r.buf,
+                                                 .rkey = r.mr->rkey,
+                                                 .compare_add = expected,
+                                                 .swap = 7}
+        },
+                           *bad;
+        assert_int_equal(ibv_post_send(r.qp[0], &wr, &bad), 0);
+        assert_int_equal(rig_wait(&r).status, IBV_WC_SUCCESS);
+        assert_int_equal(cell[8], ATOMICS); /* what was there */
+        assert_int_equal(*cell, expected == ATOMICS ? 7 : ATOMICS);
+    }
+    rig_close(&r);
+}
+
+/* Windows of neither type, of no length: none is given, none is claimed. */
+static void case_22__no_windows(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct ibv_device_attr attr;
+
+    rig_open(&r);
+    assert_int_equal(ibv_query_device(r.ctx, &attr), 0);
+    assert_int_equal(attr.max_mw, 0);
+    assert_int_equal(attr.device_cap_flags &
+                         (IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2A |
+                          IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS),
+                     0);
+    assert_false(try_window_1(&r));
+    assert_false(try_window_2(&r));
+    rig_close(&r);
+}
+
+/* A region that allows windows registers, and is never held by one. */
+static void case_25__no_windows(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r);
+    struct ibv_mr *mr = ibv_reg_mr(r.pd, r.buf, 64, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+    assert_non_null(mr);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    rig_close(&r);
+}
+
+/* Binding is refused whichever way it is asked for, and the QP goes on. */
+static void case_26__no_windows(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_connect(&r);
+    struct ibv_mw mw = {.context = r.ctx, .pd = r.pd, .rkey = 1, .type = IBV_MW_TYPE_1};
+    struct ibv_mw_bind bind = {
+        .wr_id = 1, .bind_info = {.mr = r.mr, .addr = (uintptr_t)r.buf, .length = 64}
+    };
+    assert_int_equal(ibv_bind_mw(r.qp[0], &mw, &bind), EOPNOTSUPP);
+    struct ibv_send_wr wr =
+                           {
+                               .wr_id = 1,
+                               .opcode = IBV_WR_BIND_MW,
+                               .send_flags = IBV_SEND_SIGNALED,
+                               .bind_mw = {.mw = &mw, .rkey = 1, .bind_info = bind.bind_info}
+    },
+                       *bad = NULL;
+    assert_int_equal(ibv_post_send(r.qp[0], &wr, &bad), EOPNOTSUPP);
+    assert_ptr_equal(bad, &wr);
+    rig_expect_none(&r);
+    assert_int_equal(ibv_dealloc_mw(&mw), EOPNOTSUPP);
+    assert_true(try_rnr(&r));
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(case_22__no_windows), cmocka_unit_test(case_25__no_windows),
+        cmocka_unit_test(case_26__no_windows), cmocka_unit_test(case_29__flags),
+        cmocka_unit_test(case_29__sizes),      cmocka_unit_test(case_29__limits),
+        cmocka_unit_test(case_29__atomics),
+    };
+    ino_t before = private_net_inode();
+
+    private_net_enter();
+    own_net = private_net_inode() != before;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
