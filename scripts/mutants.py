@@ -34,7 +34,7 @@ WANTED = ("src/", "include/", "tests/", "tools/", "docs/man/", "meson", "LICENSE
 SUITES = ("wire", "nic", "script", "golden", "world")
 TEST_SECONDS = 30  # a test that needs more hangs, which is noticed as well
 MEMORY_BYTES = 4 << 30
-WORLD = ["--list", os.path.join(ROOT, "tests/world/seeds.txt")]
+WORLD = ["--no-shrink", "--list", os.path.join(ROOT, "tests/world/seeds.txt")]
 
 
 @dataclass

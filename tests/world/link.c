@@ -74,7 +74,8 @@ static enum fate draw_fate(struct world *w, struct link *l, struct direction *d)
     const struct options *o = &w->opt;
     enum fate fate = FATE_DELIVER;
     if (o->small) {
-        fate = (enum fate)tape_below(w->tape, 4);
+        if (d->faults_before + d->faults < o->retry_cnt)
+            fate = (enum fate)tape_below(w->tape, 4);
     } else {
         if (o->perfect || w->sent_packets > o->fault_packets)
             return FATE_DELIVER;
@@ -241,7 +242,8 @@ static void send_packet(struct world *w, struct link *l, const struct train *t,
     insert(l, f);
     if (fate == FATE_DUP) {
         struct flight *copy = flight_copy(f);
-        copy->at_ns += w->opt.small ? 0 : tape_below(w->tape, w->opt.reorder_ns + 1);
+        copy->at_ns +=
+            w->opt.small ? w->opt.reorder_ns : tape_below(w->tape, w->opt.reorder_ns + 1);
         insert(l, copy);
     }
 }

@@ -20,7 +20,8 @@ struct options {
     bool big;
     uint32_t send_depth, recv_depth, sges, inline_bytes;
     uint32_t unsignalled_ppm, fence_ppm, solicited_ppm, inline_ppm;
-    bool srq, sig_all, events, v6, raw, perfect, small;
+    unsigned small; /* 0, or which of small.c's worlds it is */
+    bool srq, sig_all, events, v6, raw, perfect;
     bool limited;         /* faults never use up the retries of a QP */
     bool late_rts[NODES]; /* only answers at first */
     bool rnr_exhausted;   /* RNR retries may be used up */

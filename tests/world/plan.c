@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "small.h"
 #include "wire/aeth.h"
 #include "world.h"
 
@@ -162,44 +163,10 @@ static void draw_retries(struct world *w)
     }
 }
 
-/* The world of the odometer: little work, a plain program; only the network has a choice. */
-static void draw_small(struct world *w)
-{
-    struct options *o = &w->opt;
-    *o = (struct options){
-        .small = true,
-        .pairs = 1,
-        .mtu = 256,
-        .ops_min = 4,
-        .ops_max = 4,
-        .max_len = 600,
-        .send_depth = 8,
-        .recv_depth = 8,
-        .sges = 1,
-        .latency_ns = 1000,
-        .post_burst = 8,
-        .recv_burst = 8,
-        .poll_max = 8,
-        .input_batch = 8,
-        .max_trains = 8,
-        .rnr_timer = 1,
-        .reorder_ns = 3000,
-        .fault_packets = 1000,
-        .timeout = 4,
-        .retry_cnt = 7,
-        .rnr_retry = 7,
-        .limited = true,
-    };
-    for (int i = 0; i < NODES; i++)
-        o->rd_atomic[i] = o->dest_rd_atomic[i] = 2;
-}
-
 static enum wr_opcode draw_opcode(struct world *w, uint32_t index)
 {
-    static const enum wr_opcode small_ops[] = {WR_RDMA_READ, WR_ATOMIC_FETCH_AND_ADD, WR_SEND,
-                                               WR_RDMA_WRITE};
     if (w->opt.small)
-        return small_ops[index % 4];
+        return small_opcode(w, index);
     unsigned sum = 0;
     for (int i = 0; i < OPCODES; i++)
         sum += w->opt.op_weight[all_ops[i]];
@@ -217,7 +184,7 @@ static uint32_t draw_length(struct world *w)
     const struct options *o = &w->opt;
     uint32_t n;
     if (o->small)
-        return 300;
+        return small_length(w);
     switch (tape_below(w->tape, 10)) {
     case 0:
         n = tape_below(w->tape, 64);
@@ -384,7 +351,7 @@ static void draw_direction(struct world *w, int index)
     /* Near the wrap as often as not. */
     d->psn = tape_below(w->tape, 2) == 0 ? 0xffffff - tape_below(w->tape, 64)
                                          : (uint32_t)tape_u64(w->tape) & 0xffffff;
-    d->ops = tape_range(w->tape, o->ops_min, o->ops_max);
+    d->ops = o->small ? small_ops(w, index) : tape_range(w->tape, o->ops_min, o->ops_max);
     if (d->ops == 0 || (!o->small && tape_below(w->tape, 8) == 7))
         d->ops = tape_below(w->tape, 2);
     for (uint32_t i = 0; i < d->ops; i++)
@@ -597,9 +564,9 @@ static void draw_controls(struct world *w)
 void plan_draw(struct world *w)
 {
     memset(&w->opt, 0, sizeof(w->opt));
-    bool small = w->tape->kind == TAPE_ODOMETER;
+    bool small = w->tape->small != 0;
     if (small) {
-        draw_small(w);
+        small_draw(w, w->tape->small);
     } else {
         draw_shape(w);
         draw_times(w);

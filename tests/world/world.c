@@ -30,6 +30,7 @@ void world_fail(struct world *w, const char *format, ...)
     if (w->failed)
         return;
     w->failed = true;
+    w->why_kind = format;
     va_start(args, format);
     vsnprintf(w->why, sizeof(w->why), format, args);
     va_end(args);

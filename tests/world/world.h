@@ -243,6 +243,7 @@ struct world {
     uint64_t counter[COUNTER_COUNT]; /* of both devices, summed over all worlds */
     uint64_t status[WC_GENERAL_ERR + 1], virtual_ns, steps, packets, faults;
     bool failed;
+    const char *why_kind; /* the format of why: which check it was */
     char why[400];
 };
 
