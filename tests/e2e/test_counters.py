@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# limit: 180 s
+"""case L8 live: over a bad network, the counters of both ends are what their captures show.
+
+Only one end's packets meet the bad network, so that the capture of the other has all that it sent;
+what reaches an end is always in its capture. tshark reads the packets, and one small model for
+WRITEs and one for READs says what each end should have counted.
+"""
+
+import os
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+
+import e2e
+import roce_pcap
+from e2e import Side, demand, perftest
+
+HOST = "127.0.0.1"
+IPV6 = 1  # GID index: an ICRC over IPv6 is checked in full
+BAD = "drop=3%,dup=2%,reorder=3%:100us,corrupt=1%"
+FIELDS = ("infiniband.bth.opcode", "infiniband.bth.psn", "infiniband.bth.destqp")
+FIELDS += ("infiniband.aeth.syndrome", "infiniband.reth.dmalen", "frame.time_epoch")
+RESPONSES = range(0x0D, 0x13)
+ACK, READ_REQUEST, CNP = 0x11, 0x0C, 0x81
+SEQUENCE_NAK = 0x60
+MTU = 1024
+PSNS = 1 << 24
+# The ACK timer is 67 ms (perftest's default); what a NAK causes follows at once.
+SILENCE_SECONDS = 0.04
+NAMES = ("out_of_sequence", "packet_seq_err", "implied_nak_seq_err", "local_ack_timeout_err")
+NAMES += ("duplicate_request", "rx_icrc_encapsulated", "np_cnp_sent")
+NAMES += ("np_ecn_marked_roce_packets",)
+# What is in the capture of what came, but counted as this: the QP was not there (any more), or the
+# corrupt byte was in the headers, so that nobody asked for the ICRC.
+OTHERWISE = ("rx_drop_no_qp", "rx_drop_state", "udp_rx_drop_bad_opcode", "udp_rx_drop_bad_tver")
+OTHERWISE += ("udp_rx_drop_bad_length", "udp_rx_drop_too_short")
+
+
+@dataclass
+class Row:
+    opcode: int
+    psn: int
+    qpn: int
+    syndrome: int
+    length: int
+    time: float
+    good: bool
+
+    def is_response(self):
+        return self.opcode in RESPONSES
+
+    def psns(self):
+        return max(1, -(-self.length // MTU)) if self.opcode == READ_REQUEST else 1
+
+
+def rows(path):
+    """The packets as tshark tells them, with our own verdict on the ICRC."""
+    command = ["tshark", "-r", path, "-T", "fields"]
+    for field in FIELDS:
+        command += ["-e", field]
+    status, text, errors = e2e.run(command)
+    demand(status == 0, f"tshark: exit code {status}: {errors}")
+    packets = roce_pcap.read(path)
+    lines = text.splitlines()
+    demand(len(lines) == len(packets), f"tshark sees {len(lines)} of {len(packets)} packets")
+    found = []
+    for line, packet in zip(lines, packets):
+        *numbers, time = (line.split("\t") + [""] * len(FIELDS))[: len(FIELDS)]
+        values = [int(word, 0) if word else 0 for word in numbers]
+        found.append(Row(*values, float(time), packet.icrc_ok))
+    return found
+
+
+def count_bad(seen, arrived):
+    seen["rx_icrc_encapsulated"] = sum(not row.good for row in arrived)
+    return [row for row in arrived if row.good]
+
+
+def count_requests(arrived):
+    """At the end that answers: requests ahead of and behind what is expected."""
+    seen = Counter()
+    arrived = count_bad(seen, arrived)
+    expected = min((row.psn for row in arrived), key=lambda p: (p - arrived[0].psn + 99) % PSNS)
+    for row in arrived:
+        ahead = (row.psn - expected) % PSNS
+        if ahead == 0:
+            expected = (expected + row.psns()) % PSNS
+        else:
+            seen["out_of_sequence" if ahead < PSNS // 2 else "duplicate_request"] += 1
+    return seen
+
+
+def count_responses(arrived, first, reads):
+    """At the end that asks: NAKs, and responses to READs beyond the one that is due."""
+    seen = Counter()
+    arrived = count_bad(seen, arrived)
+    due, noticed = first, False
+    for row in arrived:
+        seen["packet_seq_err"] += row.opcode == ACK and row.syndrome == SEQUENCE_NAK
+        ahead = (row.psn - due) % PSNS
+        if not reads or ahead >= PSNS // 2:
+            continue
+        if ahead == 0:
+            due, noticed = (due + 1) % PSNS, False
+        else:
+            seen["implied_nak_seq_err"] += not noticed
+            noticed = True
+    return seen
+
+
+def count_timeouts(all_rows, is_sent):
+    """Going back out of silence."""
+    timeouts, end, last = 0, None, None
+    for row in sorted(all_rows, key=lambda row: row.time):
+        if is_sent(row):
+            if end is not None and (row.psn - end) % PSNS >= PSNS // 2:
+                timeouts += row.time - last > SILENCE_SECONDS
+            end = (row.psn + row.psns()) % PSNS
+        last = row.time
+    return timeouts
+
+
+def counted(path):
+    with open(path, encoding="ascii") as lines:
+        return Counter({line.split()[0]: int(line.split()[1]) for line in lines})
+
+
+def compare(side, counters, seen, names=NAMES):
+    slack = sum(counters[name] for name in OTHERWISE)
+    for name in names:
+        demand(
+            counters[name] <= seen[name] <= counters[name] + slack,
+            f"{side}: {name} is {counters[name]}, the capture shows {seen[name]} (or {slack} less)",
+        )
+    return f"{side}: " + ", ".join(f"{counters[name]} {name}" for name in names if counters[name])
+
+
+def run_pair(folder, faulty, program, size, iterations):
+    """(rows, counters) of server and client."""
+    e2e.need("tshark")
+    sides, results = [], []
+    for index, name in enumerate(("server", "client")):
+        path = os.path.join(folder, name)
+        options = ["--pcap", path + ".pcap"]
+        if index == faulty:
+            options += ["--fault", BAD + ",seed=5"]
+        sides.append(Side(gid=IPV6, options=options, env={"VERBENA_STATS": path + ".stats"}))
+        results.append(path)
+    words = ["-m", str(MTU)]
+    perftest(*sides, HOST, program, *words, size=size, iterations=iterations, limit_seconds=120)
+    return [(rows(path + ".pcap"), counted(path + ".stats")) for path in results]
+
+
+def check(results, reads, timeouts):
+    (server, server_counters), (client, client_counters) = results
+    first = next(row for row in client if not row.is_response())
+    target = first.qpn
+    # The byte that is corrupt may be one of the QPN.
+    own = Counter(row.qpn for row in client if row.qpn != target).most_common(1)[0][0]
+    cnps = sum(row.opcode == CNP for row in server + client)
+    demand(cnps == 0, f"{cnps} CNPs")  # np_cnp_sent is compared with 0, and so are CE marks
+    at_server = count_requests([row for row in server if row.qpn == target])
+    answers = [row for row in client if row.qpn == own]
+    at_client = count_responses(answers, first.psn, reads)
+    names = list(NAMES)
+    if timeouts:
+        at_client["local_ack_timeout_err"] = count_timeouts(client, lambda row: row.qpn == target)
+    else:  # of a packet sent again and lost the capture shows nothing
+        names.remove("local_ack_timeout_err")
+    text = compare("server", server_counters, at_server)
+    return at_server, at_client, f"{text}; {compare('client', client_counters, at_client, names)}"
+
+
+def requests_lost():
+    with tempfile.TemporaryDirectory() as folder:
+        results = run_pair(folder, 1, "ib_write_bw", 8192, 400)
+        at_server, at_client, text = check(results, reads=False, timeouts=False)
+    for name in ("out_of_sequence", "duplicate_request", "rx_icrc_encapsulated"):
+        demand(at_server[name] > 0, f"no {name}: {text}")
+    demand(at_client["packet_seq_err"] > 0, f"no packet_seq_err: {text}")
+    return text
+
+
+def responses_lost():
+    with tempfile.TemporaryDirectory() as folder:
+        results = run_pair(folder, 0, "ib_read_bw", 8192, 150)
+        at_server, at_client, text = check(results, reads=True, timeouts=True)
+    for name in ("implied_nak_seq_err", "rx_icrc_encapsulated"):
+        demand(at_client[name] > 0, f"no {name}: {text}")
+    demand(at_server["duplicate_request"] > 0, f"no duplicate_request: {text}")
+    return text
+
+
+def nothing_lost():
+    """Without faults nothing of it is counted."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = run_pair(folder, None, "ib_write_bw", 8192, 100)
+        return check(results, reads=False, timeouts=True)[2]
+
+
+def cases(tap):
+    tap.run("case_L8__nothing_lost", nothing_lost)
+    tap.run("case_L8__requests_lost", requests_lost)
+    tap.run("case_L8__responses_lost", responses_lost)
+
+
+if __name__ == "__main__":
+    sys.exit(e2e.main(cases))
