@@ -257,12 +257,17 @@ static int start_file(struct port_tap *tap)
         return -errno;
     struct stat st = {0};
     int err = fstat(fd, &st) != 0 ? -errno : 0;
-    if (err == 0 && st.st_size == 0 && write(fd, &h, sizeof(h)) != (ssize_t)sizeof(h))
-        err = -EIO;
-    else if (err == 0 && st.st_size != 0 && S_ISREG(st.st_mode) &&
-             (pread(fd, &there, sizeof(there), 0) != (ssize_t)sizeof(there) ||
-              memcmp(&there, &h, sizeof(h)) != 0))
+    ssize_t n = err == 0 && st.st_size == 0 ? write(fd, &h, sizeof(h)) : (ssize_t)sizeof(h);
+    if (n != (ssize_t)sizeof(h)) {
+        err = n < 0 ? -errno : -ENOSPC;
+        /* A part of a header is no capture to whoever comes next. */
+        if (n > 0 && ftruncate(fd, 0) != 0)
+            err = -EIO;
+    } else if (err == 0 && st.st_size != 0 && S_ISREG(st.st_mode) &&
+               (pread(fd, &there, sizeof(there), 0) != (ssize_t)sizeof(there) ||
+                memcmp(&there, &h, sizeof(h)) != 0)) {
         err = -EINVAL;
+    }
     flock(fd, LOCK_UN);
     tap->device = st.st_dev;
     tap->inode = st.st_ino;

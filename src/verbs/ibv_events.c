@@ -35,6 +35,11 @@ void event_queue_push(struct event_queue *q, struct event_node *node)
     static const uint64_t one = 1;
 
     pthread_mutex_lock(&q->mutex);
+    if (node->pending > 0 && node->type == IBV_EVENT_GID_CHANGE) {
+        /* Who gets it reads the table as it is then. */
+        pthread_mutex_unlock(&q->mutex);
+        return;
+    }
     if (node->pending++ == 0)
         TAILQ_INSERT_TAIL(&q->list, node, link);
     /* Cannot fail or block: the count would have to reach 2^64 - 1. */

@@ -101,19 +101,20 @@ def wait_until(condition, limit_seconds=10.0, what="condition"):
 class Process:
     """A program with its output in files; ended when the `with` block is left."""
 
-    def __init__(self, command, env=None, cwd=None, preexec=None):
+    def __init__(self, command, env=None, cwd=None, preexec=None, fds=(), stdin=subprocess.DEVNULL):
         self.command = command
         self.output = tempfile.TemporaryFile()
         self.errors = tempfile.TemporaryFile()
         self.popen = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=self.output,
             stderr=self.errors,
             env=dict(os.environ, **(env or {})),
             cwd=cwd,
             start_new_session=True,
             preexec_fn=preexec,
+            pass_fds=fds,
         )
         self.pid = self.popen.pid
 
@@ -350,9 +351,9 @@ class Namespaces:
     INTERFACE = "veth0"
     GID_V4, GID_V6 = 1, 2  # 0 is link-local
 
-    def __init__(self, mtu):
+    def __init__(self, mtu, tag=""):
         self.mtu = mtu
-        self.names = [f"vbtest{os.getpid()}{letter}" for letter in "ab"]
+        self.names = [f"vbtest{os.getpid()}{tag}{letter}" for letter in "ab"]
 
     def __enter__(self):
         need_root()
@@ -370,9 +371,12 @@ class Namespaces:
         demand(status == 0, f"ip {' '.join(words)}: {errors.strip()}")
 
     def make(self):
-        a, b = self.names
         for name in self.names:
             self.ip("netns", "add", name)
+        self.make_link()
+
+    def make_link(self):
+        a, b = self.names
         end = ["peer", "name", self.INTERFACE, "netns", b]
         self.ip("-n", a, "link", "add", self.INTERFACE, "mtu", str(self.mtu), "type", "veth", *end)
         for name, v4, v6 in zip(self.names, self.V4, self.V6):

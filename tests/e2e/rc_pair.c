@@ -52,7 +52,7 @@ void rc_options(struct rc_options *o, int argc, char **argv)
     o->timeout = 14; /* 67 ms */
     o->retry_cnt = 7;
     o->rnr_retry = 7; /* for ever */
-    while ((c = getopt(argc, argv, "d:g:p:m:s:n:S:t:")) != -1) {
+    while ((c = getopt(argc, argv, "d:g:p:m:s:n:S:t:r:c:o:")) != -1) {
         switch (c) {
         case 'd':
             o->device = optarg;
@@ -77,6 +77,15 @@ void rc_options(struct rc_options *o, int argc, char **argv)
             break;
         case 't':
             o->timeout = (uint8_t)atoi(optarg);
+            break;
+        case 'r':
+            o->retry_cnt = (uint8_t)atoi(optarg);
+            break;
+        case 'c':
+            o->connection = atoi(optarg);
+            break;
+        case 'o':
+            o->operation = optarg;
             break;
         default:
             exit(64);

@@ -24,7 +24,8 @@ struct rc_options {
     uint8_t timeout, retry_cnt, rnr_retry; /* as in ibv_qp_attr */
     const char *host;                      /* NULL: server */
     unsigned pause_us;                     /* between polls; 0: none */
-    int connection; /* to the partner, when there is one already; 0: make one */
+    int connection;        /* to the partner, when there is one already; 0: make one */
+    const char *operation; /* what a program does with it; each program's own default */
 };
 
 /* What the two sides tell each other. */
@@ -49,8 +50,8 @@ struct rc_pair {
 
 /* Prints the message and ends the program with exit code 1. */
 void rc_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-/* -d device -g gid -p port -m mtu -s bytes -n rounds -S seed -t timeout [host]; the rest gets
- * its default. */
+/* -d device -g gid -p port -m mtu -s bytes -n rounds -S seed -t timeout -r retry_cnt -c connection
+ * -o operation [host]; the rest gets its default. */
 void rc_options(struct rc_options *o, int argc, char **argv);
 /* TCP connection, device, PD, CQ, MR of o.bytes with all rights. */
 void rc_open(struct rc_pair *p, const struct rc_options *o);

@@ -257,6 +257,28 @@ static void tap__refuses_what_is_not_a_capture(void **state)
     }
     assert_int_equal(port_tap_create("/nonexistent/file", 0, &tap), -ENOENT);
     assert_int_equal(port_tap_create("/tmp", 0, &tap), -EISDIR);
+    assert_int_equal(port_tap_create("/dev/full", 0, &tap), -ENOSPC);
+}
+
+/* A disk with room for a part of the header: nothing stays that later would be no capture. */
+static void tap__no_room_for_the_header(void **state)
+{
+    (void)state;
+    struct port_tap *tap;
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    for (rlim_t room = 1; room < sizeof(file_header); room += 11) {
+        small = before;
+        small.rlim_cur = room;
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+        int err = port_tap_create(path, 0, &tap);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+        assert_int_equal(err, -ENOSPC);
+        assert_int_equal(slurp(), 0);
+    }
+    assert_int_equal(port_tap_create(path, 0, &tap), 0);
+    port_tap_close(tap);
 }
 
 int main(void)
@@ -267,6 +289,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(tap__record_as_the_wire_has_it, start, end),
         cmocka_unit_test_setup_teardown(tap__several_writers_tear_nothing, start, end),
         cmocka_unit_test_setup_teardown(tap__packet_between_writers_is_recorded_once, start, end),
+        cmocka_unit_test_setup_teardown(tap__no_room_for_the_header, start, end),
         cmocka_unit_test_setup_teardown(tap__refuses_what_is_not_a_capture, start, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

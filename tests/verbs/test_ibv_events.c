@@ -162,6 +162,18 @@ static void async__each_kind(void **state)
             assert_int_equal(e.element.port_num, rows[i].type == EVENT_DEVICE_FATAL ? 0 : 1);
         ibv_ack_async_event(&e);
     }
+    /* Each change of the link is told, in order; that the table has changed, once. */
+    static const enum nic_event_type told[] = {EVENT_PORT_ERR, EVENT_GID_CHANGE, EVENT_GID_CHANGE,
+                                               EVENT_PORT_ACTIVE, EVENT_PORT_ERR};
+    static const enum ibv_event_type got[] = {IBV_EVENT_PORT_ERR, IBV_EVENT_GID_CHANGE,
+                                              IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR};
+    for (unsigned i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+        fake.callbacks.async_event(told[i], fake.context_owner);
+    for (unsigned i = 0; i < sizeof(got) / sizeof(got[0]); i++) {
+        assert_int_equal(ibv_get_async_event(ctx, &e), 0);
+        assert_int_equal(e.event_type, got[i]);
+        ibv_ack_async_event(&e);
+    }
     assert_int_equal(ibv_get_async_event(ctx, &e), -1);
     assert_int_equal(errno, EAGAIN);
     assert_int_equal(ibv_destroy_qp(qp), 0);
