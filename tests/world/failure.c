@@ -20,7 +20,7 @@
 
 enum {
     SHRINK_TRIES = 5000,
-    SHRINK_SECONDS = 60,
+    SHRINK_SECONDS = 30,
     CANDIDATE_SECONDS = 20, /* then it hangs */
     SEED_SECONDS = 120,
     LINE_CHOICES_BYTES = 400, /* a longer text is only in the file */
@@ -167,35 +167,34 @@ static void write_tape(const struct choices *c, const char *name)
 static void shrink_and_show(struct world *w, const struct tape *start, uint64_t seed,
                             const char *name)
 {
-    struct choices list;
+    struct choices *list = shared(sizeof(*list)); /* the child fills it */
     struct tape tape = *start;
     struct verdict v;
-    choices_init(&list, true);
-    list.seed = seed;
-    list.small = start->small;
-    tape.record = &list;
+    choices_init(list, true);
+    list->seed = seed;
+    list->small = start->small;
+    tape.record = list;
     probe(w, &tape, seed, false, &v);
-    size_t before = list.n;
+    size_t before = list->n;
     struct search search = {w, v.kind, time(NULL) + SHRINK_SECONDS};
-    struct shrink s = {
-        .list = &list, .fails = fails, .context = &search, .max_tries = SHRINK_TRIES};
-    tape_choices(&tape, &list);
-    if (!v.failed || !fails(&search, &list)) {
+    struct shrink s = {.list = list, .fails = fails, .context = &search, .max_tries = SHRINK_TRIES};
+    if (!v.failed || !fails(&search, list)) {
         printf("# its choices alone do not fail: not made smaller\n");
         tape = *start;
     } else {
         shrink_run(&s);
         size_t set = 0;
-        for (size_t i = 0; i < list.n; i++)
-            set += list.value[i] != 0;
-        printf("# from %zu choices to %zu, %zu of them not 0, in %u tries\n", before, list.n, set,
+        for (size_t i = 0; i < list->n; i++)
+            set += list->value[i] != 0;
+        printf("# from %zu choices to %zu, %zu of them not 0, in %u tries\n", before, list->n, set,
                s.tries);
-        write_tape(&list, name);
-        tape_choices(&tape, &list);
+        write_tape(list, name);
+        tape_choices(&tape, list);
     }
     probe(w, &tape, seed, true, &v);
     printf("# %s\n", v.why);
-    choices_fini(&list);
+    choices_fini(list);
+    munmap(list, sizeof(*list));
 }
 
 void failure_report(struct world *w, const struct tape *start, uint64_t seed, const char *name,

@@ -41,7 +41,18 @@ static void comment(const char *text)
     printf("# %s\n", text);
 }
 
-/* One world; where it fails, all about it. */
+/* All about the first world that fails; of the others only the name. */
+static void report_world(const struct tape *start, uint64_t seed, const char *name, const char *why,
+                         const char *replay)
+{
+    static bool told;
+    comment(why);
+    printf("# replay: test_world %s\n", replay);
+    if (!told)
+        failure_report(&world, start, seed, name, shrinks);
+    told = true;
+}
+
 static bool run_tape(const struct tape *start, uint64_t seed, const char *name, const char *replay)
 {
     struct tape tape = *start;
@@ -50,9 +61,7 @@ static bool run_tape(const struct tape *start, uint64_t seed, const char *name, 
             world_print(&world);
         return true;
     }
-    comment(world.why);
-    printf("# replay: test_world %s\n", replay);
-    failure_report(&world, start, seed, name, shrinks);
+    report_world(start, seed, name, world.why, replay);
     return false;
 }
 
@@ -74,30 +83,16 @@ static bool run_alone(const struct tape *start, uint64_t seed, const char *name,
     failure_probe(&world, start, seed, &v);
     if (!v.failed)
         return run_tape(start, seed, name, replay);
-    comment(v.why);
-    printf("# replay: test_world %s\n", replay);
-    failure_report(&world, start, seed, name, shrinks);
+    report_world(start, seed, name, v.why, replay);
     return false;
 }
 
-/* A failed world tells all about itself once in a group; the rest is only named. */
 static bool run_group(uint64_t from, uint64_t n)
 {
-    unsigned failures = 0;
-    struct tape tape;
-    for (uint64_t seed = from; seed < from + n; seed++) {
-        if (failures == 0) {
-            failures += !run_seed(seed);
-            continue;
-        }
-        tape_seed(&tape, seed);
-        failure_watch_seed(seed);
-        if (!world_run(&world, &tape, seed)) {
-            printf("# also --seed 0x%llx: %s\n", (unsigned long long)seed, world.why);
-            failures++;
-        }
-    }
-    return failures == 0;
+    bool ok = true;
+    for (uint64_t seed = from; seed < from + n; seed++)
+        ok = run_seed(seed) && ok;
+    return ok;
 }
 
 static bool run_list(const char *path)
@@ -175,9 +170,7 @@ static bool run_small(unsigned small, unsigned digits, unsigned *worlds)
         for (unsigned i = 0; i < tape.used; i++)
             at += sprintf(at, " %u", tape.digit[i]);
         sprintf(at, "'");
-        comment(world.why);
-        printf("# replay: test_world %s\n", replay);
-        failure_report(&world, &start, 1, small_name(small), shrinks);
+        report_world(&start, 1, small_name(small), world.why, replay);
         ok = false;
     } while (ok && tape_next(&tape));
     return ok;
