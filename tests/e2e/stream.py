@@ -157,7 +157,8 @@ class Place(Namespaces):
     def address(self, index, verb, gid):
         words = {1: [self.V4[index] + "/24"], 2: [self.V6[index] + "/64"]}[gid]
         words += ["nodad"] if gid == self.GID_V6 and verb == "add" else []
-        self.ip("-n", self.names[index], "address", verb, words[0], "dev", self.INTERFACE, *words[1:])
+        words[1:1] = ["dev", self.INTERFACE]
+        self.ip("-n", self.names[index], "address", verb, *words)
 
     def pair(self, operation, gid=Namespaces.GID_V4, timeout=SHORT, **kwargs):
         """(active, passive), connected. kwargs: alone: both in the first namespace, on lo; mtu;

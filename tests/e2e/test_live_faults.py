@@ -153,7 +153,7 @@ def one_of_many_stopped(place, flows):
 
 
 def forks_in_mid_stream(place):
-    """The child holds nothing, and the parent's stream goes on; killed, the parent leaves nothing."""
+    """The child holds nothing of the network, and the parent's stream goes on."""
     active, passive = place.pair("write")
     active.tell("start")
     active.goes_on()
@@ -170,7 +170,7 @@ def forks_in_mid_stream(place):
 
 
 def execs_in_mid_stream(place):
-    """The program that it becomes holds nothing of the network; others on the address are served."""
+    """What it becomes holds nothing of the network; others on the address are served."""
     active, passive = place.pair("write")
     active.tell("start")
     active.goes_on()
@@ -222,8 +222,8 @@ def out_of_descriptors_at_open(place):
     inside = place.side(0, 1).inside
     refused = 0
     for n in range(4, 64):
-        command = [*inside, *e2e.on_nic("prlimit", f"--nofile={n}:{n}", "ibv_devinfo", "-d", "vb_lo")]
-        status, text, errors = e2e.run(command)
+        limited = e2e.on_nic("prlimit", f"--nofile={n}:{n}", "ibv_devinfo", "-d", "vb_lo")
+        status, text, errors = e2e.run([*inside, *limited])
         demand(status >= 0, f"{n} descriptors: signal {-status}\n{errors}")
         if status == 0:
             demand("PORT_ACTIVE" in text, text)

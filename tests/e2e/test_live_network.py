@@ -98,7 +98,8 @@ def link_ipv6(place):
         place.address(0, "add", place.GID_V6)
         settled(place)
 
-    active, passive = within_retries(place, place.GID_V6, down, up, ((ERROR, TABLE), (ACTIVE, TABLE)))
+    events = ((ERROR, TABLE), (ACTIVE, TABLE))
+    active, passive = within_retries(place, place.GID_V6, down, up, events)
     gids = active.query()[2]
     demand(gids == before[0], f"GIDs {gids}, before {before[0]}")
     ended(place, active, passive)
