@@ -5,8 +5,9 @@
     scripts/spec_map.py            writes the page
     scripts/spec_map.py --check    says whether the page is as it would be written
 
-Exit code 1 for a tag in src that no test carries, a tag in a form that is not one of FORMS, or
-(with --check) a page that is out of date. Tested by tests/house/test_spec_map.py.
+Exit code 1 for a tag in src that no test carries, a tag of requester, responder or completer
+without a valid and an invalid dialogue, a tag in a form that is not one of FORMS, or (with --check)
+a page that is out of date. Tested by tests/house/test_spec_map.py.
 """
 
 import os
@@ -29,11 +30,13 @@ TAG = re.compile(rf"DEVIATES: (?:{CLAUSE}|\w+\(\d\))(?=:)|\b(?:{CLAUSE})")
 # What announces a tag; where none begins, someone wrote it in another form.
 WORD = re.compile(r"\bDEVIATES\b|\bIBA\b|\bRFC\b|\b[Co]9-\d|\b[Co]1[01]-\d|\bA1[4-9]\.\d")
 SOURCES = ("src/", "include/", "tools/")
+ROLES = ("src/nic/roce/", "src/nic/timers.", "src/nic/nic.c")
 
 HEAD = """# Specification map
 
 Made by `scripts/spec_map.py` from the tags in comments; `./run check` refuses a tag of the sources
-that no test carries. A tag stands where the clause is obeyed, in the sources, and at the test or
+that no test carries, and one of requester, responder, completer or timers that has no valid and no
+invalid dialogue of `tests/script`. A tag stands where the clause is obeyed, in the sources, and at the test or
 dialogue that shows it. A row that begins with DEVIATES names what is not obeyed; the reason is in
 the source. How to write a tag is in [testing.md](testing.md).
 
@@ -95,7 +98,23 @@ def collect(files):
             if ours:
                 first.setdefault(tag, (path, line))
     findings += [(*first[tag], f"no test carries {tag}") for tag in first if tag not in tests]
+    findings += dialogues_missing(files, sources, tests)
     return sources, tests, findings
+
+
+def dialogues_missing(files, sources, tests):
+    """What the roles obey is told by dialogues: one that goes well, one about something wrong."""
+    for tag, places in sorted(sources.items()):
+        wanted = [path for path, _ in places if path.startswith(ROLES)]
+        if not wanted or tag.startswith("DEVIATES"):
+            continue
+        kinds = set()
+        for path, name in tests.get(tag, []):
+            if path.startswith("tests/script/"):
+                kinds.update(re.findall(rf'\{{"{name}",\s*(true|false)', files[path]))
+        for kind, word in (("false", "valid"), ("true", "invalid")):
+            if kind not in kinds:
+                yield wanted[0], 1, f"no {word} dialogue carries {tag}"
 
 
 def order(tag):

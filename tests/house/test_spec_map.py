@@ -57,6 +57,29 @@ static void case_1(void **state)
 """
 
 
+ROLE = "/* SPDX */\n\nint f(void)\n{\n    return 1; /* IBA 9.5 */\n}\n"
+GOOD = '    /* IBA 9.5 */\n    {"row__good", false, WITH(), 0},\n'
+BAD = '    /* IBA 9.5 */\n    {"row__bad", true, WITH(), 0},\n'
+FUNCTION = "/* IBA 9.5 */\nstatic void row__bad(void **state)\n{\n}\n"
+# name, the source, the dialogues, another test, how many kinds of dialogue are missing
+DIALOGUES = (
+    ("both_dialogues", "src/nic/roce/a.c", GOOD + BAD, "", 0),
+    ("only_valid_ones", "src/nic/roce/a.c", GOOD, "", 1),
+    ("only_invalid_ones", "src/nic/timers.c", BAD, "", 1),
+    ("a_function_is_no_dialogue", "src/nic/roce/a.c", GOOD, FUNCTION, 1),
+    ("only_a_function", "src/nic/nic.c", "", FUNCTION, 2),
+    ("not_of_a_role", "src/nic/cq.c", "", FUNCTION, 0),
+)
+
+
+def dialogues():
+    for name, path, rows, other, want in DIALOGUES:
+        files = {path: ROLE, "tests/nic/test_b.c": other}
+        files["tests/script/test_a.c"] = "static const struct dialogue d[] = {\n" + rows + "};\n"
+        found = spec_map.collect(files)[2]
+        yield name, len(found) == want, found
+
+
 def places():
     files = {"src/nic/a.c": SOURCE, "tests/nic/test_a.c": TEST}
     sources, tests, findings = spec_map.collect(files)
@@ -86,6 +109,7 @@ def main():
         found = [tag for _, tag in spec_map.tags_of(text)]
         results.append((name, found == want, found))
     results += places()
+    results += dialogues()
     print(f"1..{len(results)}")
     for number, (name, passed, found) in enumerate(results, 1):
         print(f"{'ok' if passed else 'not ok'} {number} - {name}")

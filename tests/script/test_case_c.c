@@ -343,7 +343,7 @@ static void case_64(void **state)
     }
 }
 
-/* All earlier data is there when the completion is. */
+/* IBA o9-20: all earlier data is there when the completion is. */
 static void case_65(void **state)
 {
     (void)state;

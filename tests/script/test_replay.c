@@ -12,6 +12,14 @@
 #define ADD_ADDED(p, m, v) ADD(p), ADDED(p, m, v)
 
 static const struct dialogue dialogues[] = {
+    /* IBA C9-105: what only looks the same is another message. */
+    {"duplicate__the_same_again_with_the_next_psn_is_executed", false, WITH(), STEPS(
+        {RECV, .id = 1, .len = 16}, {RECV, .id = 2, .at = 128, .len = 16},
+        {IN, OP_SEND_ONLY, .psn = 5, .len = 16, .ack_req = true}, ACK(.psn = 5, .msn = 1),
+        {RCQE, WC_RECV, .id = 1, .len = 16},
+        {IN, OP_SEND_ONLY, .psn = 6, .len = 16, .ack_req = true}, ACK(.psn = 6, .msn = 2),
+        {RCQE, WC_RECV, .id = 2, .len = 16}, {SET, .at = 64, .a = 6}, ADD_ADDED(7, 3, 6), ADD_ADDED(8, 4, 7),
+        {CELL, .at = 64, .a = 8}, {MEM, .len = 16}, {MEM, .at = 128, .len = 16}, {COUNT, COUNTER_duplicate_request, .n = 0})},
     /* IBA C9-105 */
     {"duplicate_send__acknowledged_not_executed", true, WITH(), STEPS(
         {RECV, .id = 1, .len = 16}, {RECV, .id = 2, .at = 64, .len = 16},

@@ -263,6 +263,7 @@ static const struct dialogue dialogues[] = {
         POST0(3), OUT0(101),
         {SILENT}, ACK(.psn = 100, .msn = 1, .syn = CREDITS(2)), OUT0(102),
         ACK(.psn = 102, .msn = 3), SENT(2), SENT(3))},
+    /* IBA 9.7.7.2 */
     {"credits__less_than_before_is_late_news", true, WITH(), STEPS(
         POST0(1), OUT0(100), ACK(.psn = 100, .msn = 1, .syn = CREDITS(2)),
         ACK(.psn = 100, .msn = 1, .syn = CREDITS(1)),
@@ -321,6 +322,7 @@ static const struct dialogue dialogues[] = {
         POST0(2), POST0(3), OUT0(101),
         {SILENT}, ACK(.psn = 101, .msn = 2, .syn = CREDITS(2)), OUT0(102), SENT(2),
         ACK(.psn = 102, .msn = 3), SENT(3))},
+    /* IBA 10.3.1 */
     {"sqd__begun_messages_end_others_wait", false, WITH(.window_bytes = 1024), STEPS(
         {POST, WR_SEND, .id = 1, .len = 1300}, POST0(2),
         {OUT, OP_SEND_FIRST, .psn = 100, .len = 256, .ack_req = true},
@@ -336,6 +338,12 @@ static const struct dialogue dialogues[] = {
         ACK(.psn = 107, .msn = 3), SENT(2), SENT(3))},
     {"sqd__idle_drains_at_once", false, WITH(), STEPS({MODIFY, QP_STATE_SQD},
         {EVENT, EVENT_SQ_DRAINED}, {SILENT})},
+
+    /* IBA 9.7.6.1.3 */
+    {"timeout__answered_in_time", false, WITH(.timeout = 1), STEPS(
+        POST0(1), OUT0(100), {TIME, .ns = 8191}, ACK(.psn = 100, .msn = 1), SENT(1),
+        {TIME, .ns = 3600000 * MS}, {SILENT}, {COUNT, COUNTER_local_ack_timeout_err, .n = 0},
+        {COUNT, COUNTER_retransmitted_packets, .n = 0}, {STATE, QP_STATE_RTS})},
 
     /* Nobody answers. */
     {"ack_req__counted_anew_when_going_back", true, WITH(.timeout = 1, .window_bytes = 2304), STEPS(
@@ -507,6 +515,7 @@ static const struct dialogue dialogues[] = {
         OUT0(100), OUT0(101), ACK(.psn = 100, .msn = 1), SENT(1), {SCQE, WC_LOCAL_INV, .id = 2},
         ACK(.psn = 101, .msn = 2),
         SENT(3))},
+    /* IBA 10.3.1 */
     {"flush__in_order", true, WITH(.unsignalled = true), STEPS(
         POST0(1), POST0(2), {POST, WR_RDMA_READ, .id = 3, .flags = WR_FENCE}, OUT0(100), OUT0(101),
         READ_OUT(102),

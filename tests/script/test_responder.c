@@ -95,6 +95,7 @@ static const struct dialogue dialogues[] = {
         {IN, OP_WRITE_MIDDLE, .psn = 6, .len = 256, .at = 256},
         {IN, OP_WRITE_LAST, .psn = 7, .len = 88, .at = 512, .ack_req = true},
         ACK(.psn = 7, .msn = 1), {MEM, .at = 8, .len = 600})},
+    /* IBA o9-20 */
     {"write_imm__takes_a_receive", false, WITH(), STEPS(
         {RECV, .id = 1}, {RECV, .id = 2, .at = 4096, .len = 64}, {RECV, .id = 3},
         {IN, OP_WRITE_ONLY_IMM, .psn = 5, .imm = 0x80000001},
@@ -132,6 +133,7 @@ static const struct dialogue dialogues[] = {
         {OUT, OP_READ_RESP_ONLY, .psn = 6, .msn = 2, .len = 8},
         {IN, OP_READ_REQUEST, .psn = 7, .dma_len = 4},
         {OUT, OP_READ_RESP_ONLY, .psn = 7, .msn = 3, .len = 4})},
+    /* IBA 9.4.5 */
     {"fetch_add__returns_the_old_value", false, WITH(), STEPS(
         {SET, .at = 64, .a = 10}, {IN, OP_FETCH_ADD, .psn = 5, .va = 64, .a = 32}, ADDED(5, 1, 10),
         {CELL, .at = 64, .a = 42}, {IN, OP_FETCH_ADD, .psn = 6, .va = 64, .a = UINT64_MAX},
@@ -382,6 +384,7 @@ static const struct dialogue dialogues[] = {
         INVALID(5, 0))},
 
     /* Rights and bounds. */
+    /* IBA C9-88 */
     {"access__write_no_such_key", true, WITH(), STEPS(
         {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .key = K_NONE}, NO_ACCESS(5, 0),
         {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .ack_req = true}, {SILENT})},
@@ -400,6 +403,7 @@ static const struct dialogue dialogues[] = {
         {IN, OP_WRITE_FIRST, .psn = 5, .len = 256, .dma_len = 300, .key = K_SMALL},
         {REVOKE, .key = K_SMALL},
         {IN, OP_WRITE_LAST, .psn = 6, .len = 44, .at = 256}, NO_ACCESS(6, 0), {MEM, .len = 256})},
+    /* IBA o9-20 */
     {"access__write_imm_bad_key_takes_no_receive", true, WITH(), STEPS(
         {RECV, .id = 1}, {IN, OP_WRITE_ONLY_IMM, .psn = 5, .len = 4, .dma_len = 4, .key = K_NONE},
         NO_ACCESS(5, 0),
@@ -416,6 +420,7 @@ static const struct dialogue dialogues[] = {
         {OUT, OP_READ_RESP_MIDDLE, .psn = 6, .len = 256, .at = 256},
         {OUT, OP_READ_RESP_LAST, .psn = 104, .msn = 1, .len = 256, .at = 256 * 99},
         NO_ACCESS(105, 1))},
+    /* IBA C9-88 */
     {"access__read_no_such_key", true, WITH(), STEPS(
         {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4, .key = K_NONE}, NO_ACCESS(5, 0))},
     {"access__read_no_right", true, WITH(), STEPS(

@@ -20,6 +20,11 @@
 
 static const struct dialogue dialogues[] = {
     /* IBA 9.7.5.2.8 */
+    {"rnr__no_wait_without_a_nak", false, WITH(.rnr_retry = 0), STEPS(
+        POST0(1), OUT0(100), ACK(.psn = 100, .msn = 1), SENT(1), POST0(2), OUT0(101),
+        ACK(.psn = 101, .msn = 2, .syn = CREDITS(0)), SENT(2), POST0(3), OUT0(102),
+        ACK(.psn = 102, .msn = 3), SENT(3), {COUNT, COUNTER_rnr_nak_retry_err, .n = 0})},
+    /* IBA 9.7.5.2.8 */
     {"rnr__waits_the_time_that_the_nak_says", true, WITH(.rnr_retry = 7), STEPS(
         POST0(1), POST0(2), OUT0(100), OUT0(101), ACK(.psn = 100, .syn = RNR(12)),
         {TIME, .ns = 640 * US - 1}, {SILENT},

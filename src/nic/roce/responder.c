@@ -206,7 +206,8 @@ static enum verdict execute_write(struct qp *qp, const struct rx_packet *p, uint
     return V_GO_ON;
 }
 
-/* Completion of the receive that a SEND or WRITE with immediate takes. */
+/* Completion of the receive that a SEND or WRITE with immediate takes. IBA o9-20: whoever sees it
+ * sees all that earlier WRITEs brought, since packets are executed in order. */
 static void complete_receive(struct qp *qp, const struct rx_packet *p, uint16_t flags)
 {
     const struct opcode_info *info = opcode_info(p->h.bth.opcode);
