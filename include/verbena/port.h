@@ -31,9 +31,9 @@ struct train_packet {
 };
 
 /*
- * A run of packets of one QP with consecutive PSNs that go out together. All have the same size on
- * the wire (packet_bytes: BTH .. ICRC), but the last may be smaller: what UDP_SEGMENT can send in
- * one call.
+ * A run of packets of one QP that go out together: requests or replies with consecutive PSNs, and
+ * behind requests perhaps an ACK. All have the same size on the wire (packet_bytes: BTH .. ICRC),
+ * but the last may be smaller: what UDP_SEGMENT can send in one call.
  */
 struct train {
     const struct nic_path *path;

@@ -404,6 +404,24 @@ static void helper_woke(struct host *h, bool ready, unsigned *crowded)
         *crowded += poller ? 2 : 0;
 }
 
+/* Whether somebody else polls the socket. */
+static bool ease(struct host *h, bool on)
+{
+    progress_lock(&h->rx);
+    bool done = port_udp_ease(h->udp, on);
+    progress_unlock(&h->rx);
+    return done;
+}
+
+/* From napping back to the socket; returns the next nap if that is not possible. */
+static uint64_t helper_return(struct host *h)
+{
+    bool back = ease(h, false);
+    atomic_store(&h->napping, false);
+    helper_serve(h, true);
+    return back ? 0 : NAP_FIRST_NS;
+}
+
 static void *helper_main(void *arg)
 {
     struct host *h = arg;
@@ -422,16 +440,15 @@ static void *helper_main(void *arg)
             if (crowded >= CROWDED_MAX) {
                 nap_ns = NAP_FIRST_NS;
                 atomic_store(&h->napping, true);
+                ease(h, true);
             }
         } else if (atomic_load(&h->napping) && (poller_there(h, false) || sender_there(h))) {
             send_queued(h, host_now_ns()); /* timers */
             progress_dispatch(h);
             nap_ns = nap_ns * 2 < NAP_MAX_NS ? nap_ns * 2 : NAP_MAX_NS;
         } else {
-            nap_ns = 0;
+            nap_ns = helper_return(h);
             crowded = 0;
-            atomic_store(&h->napping, false);
-            helper_serve(h, true);
         }
     }
     return NULL;

@@ -333,7 +333,8 @@ static struct qp *ready_take(struct nic *nic)
 /*
  * Replies go before requests, as the peer waits for them; but a peer that keeps on asking (be it
  * for a receive, RNR NAK after RNR NAK) must not silence this side's requests: trains take turns. A
- * mere ACK lets one train of requests pass: in a ping-pong the peer waits for that.
+ * mere ACK lets one train of requests pass: in a ping-pong the peer waits for that. Where it fits
+ * it rides behind them, which saves a send here and a receive there.
  */
 static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
 {
@@ -344,14 +345,16 @@ static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
     t->total_bytes = 0;
     bool requests_first = responder_hurries(qp) ? qp->last_train == LAST_TRAIN_REPLIES
                                                 : qp->last_train != LAST_TRAIN_REQUESTS;
-    if (requests_first && requester_next(qp, now_ns, t))
+    if (requests_first && requester_next(qp, now_ns, t)) {
         qp->last_train = LAST_TRAIN_REQUESTS;
-    else if (responder_next(qp, now_ns, t))
+        responder_add_ack(qp, t);
+    } else if (responder_next(qp, now_ns, t)) {
         qp->last_train = LAST_TRAIN_REPLIES;
-    else if (!requests_first && requester_next(qp, now_ns, t))
+    } else if (!requests_first && requester_next(qp, now_ns, t)) {
         qp->last_train = LAST_TRAIN_REQUESTS;
-    else
+    } else {
         qp->last_train = LAST_TRAIN_NONE;
+    }
     return qp->last_train != LAST_TRAIN_NONE;
 }
 

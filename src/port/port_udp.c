@@ -71,6 +71,8 @@ void udp_fd_close(struct port_udp *u, struct udp_fd *f)
     f->dead = true;
     if (u->hot == f)
         u->hot = NULL;
+    if (u->eased == f)
+        u->eased = NULL;
     TAILQ_INSERT_TAIL(&u->graveyard, f, link);
 }
 
@@ -320,6 +322,11 @@ void port_udp_expect(struct port *p, bool v6, int qps)
 void port_udp_suspect(struct port *p)
 {
     atomic_store_explicit(&udp_of(p)->suspect, true, memory_order_relaxed);
+}
+
+bool port_udp_ease(struct port *p, bool on)
+{
+    return udp_rx_ease(udp_of(p), on);
 }
 
 uint32_t port_udp_rcvbuf_bytes(const struct port *p)

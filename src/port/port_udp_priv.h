@@ -104,6 +104,7 @@ struct udp_stuck {
 struct udp_tx_socket {
     int fd; /* -1: not yet made */
     uint16_t sport;
+    struct net_addr local; /* it is bound to; may be the wildcard */
 };
 
 struct udp_tx_message {
@@ -154,8 +155,9 @@ struct port_udp {
     struct udp_fd_list fds, graveyard;
     struct udp_fd_list flows; /* most recently used first */
     unsigned flow_count, flow_max, connection_count;
-    struct udp_fd *hot; /* where packets came from last */
-    unsigned rx_want;   /* messages that the next read asks for */
+    struct udp_fd *hot;   /* where packets came from last */
+    struct udp_fd *eased; /* not in the epoll set: who polls reads it anyway; or NULL */
+    unsigned rx_want;     /* messages that the next read asks for */
     unsigned empty_calls, busy_calls;
     uint8_t *rx_buffer; /* UDP_RX_MESSAGES of UDP_RX_BUFFER_BYTES */
     struct mmsghdr rx_message[UDP_RX_MESSAGES];
@@ -230,6 +232,7 @@ void udp_tx_flush(struct port_udp *u, uint64_t now_ns);
 int udp_rx_init(struct port_udp *u);
 void udp_rx_fini(struct port_udp *u);
 unsigned udp_rx_receive(struct port_udp *u, uint64_t now_ns, struct port_receiver *r, unsigned max);
+bool udp_rx_ease(struct port_udp *u, bool on);
 /* All packets of a run: ours to the receiver, others' to their owners. Returns packets seen. */
 unsigned udp_rx_run(struct port_udp *u, struct udp_run *run);
 

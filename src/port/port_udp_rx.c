@@ -253,7 +253,17 @@ static unsigned datagram_input(struct port_udp *u, struct udp_fd *f, unsigned i)
     return udp_rx_run(u, &run);
 }
 
-/* One recvmmsg on a datagram socket; returns packets seen. */
+/* As recvmmsg, which costs more for one. */
+static int datagrams_take(struct port_udp *u, int fd, unsigned want)
+{
+    if (want > 1)
+        return recvmmsg(fd, u->rx_message, want, MSG_DONTWAIT, NULL);
+    ssize_t n = recvmsg(fd, &u->rx_message[0].msg_hdr, MSG_DONTWAIT);
+    u->rx_message[0].msg_len = (unsigned)n;
+    return n < 0 ? -1 : 1;
+}
+
+/* One look at a datagram socket; returns packets seen. */
 static unsigned datagrams_read(struct port_udp *u, struct udp_fd *f)
 {
     /* Looking for one more than there is costs a third of a system call: as many as are likely. */
@@ -271,7 +281,7 @@ static unsigned datagrams_read(struct port_udp *u, struct udp_fd *f)
             .msg_controllen = UDP_RX_CONTROL_BYTES,
         };
     }
-    int r = recvmmsg(f->fd, u->rx_message, want, MSG_DONTWAIT, NULL);
+    int r = datagrams_take(u, f->fd, want);
     u->rx_want = r <= 0 ? 1 : 2 * (unsigned)r + 1;
     if (u->rx_want > UDP_RX_MESSAGES)
         u->rx_want = UDP_RX_MESSAGES;
@@ -337,6 +347,20 @@ static unsigned ready_read(struct port_udp *u, const struct udp_fd *except, unsi
     return seen;
 }
 
+bool udp_rx_ease(struct port_udp *u, bool on)
+{
+    struct udp_fd *f = on ? u->hot : u->eased;
+    if (f == NULL || (f->kind != UDP_FD_WILDCARD && f->kind != UDP_FD_FLOW))
+        return true;
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = f};
+    if (on == (u->eased != NULL))
+        return true;
+    if (epoll_ctl(u->epoll_fd, on ? EPOLL_CTL_DEL : EPOLL_CTL_ADD, f->fd, &event) != 0)
+        return on;
+    u->eased = on ? f : NULL;
+    return true;
+}
+
 unsigned udp_rx_receive(struct port_udp *u, uint64_t now_ns, struct port_receiver *r, unsigned max)
 {
     u->receiver = r;
@@ -352,6 +376,8 @@ unsigned udp_rx_receive(struct port_udp *u, uint64_t now_ns, struct port_receive
         u->empty_calls = 0;
     if (look) {
         u->busy_calls = u->empty_calls = 0;
+        if (u->eased != NULL && u->eased != u->hot)
+            seen += fd_read(u, u->eased);
         seen += ready_read(u, seen != 0 ? hot : NULL, max);
     }
     if (seen != 0) {

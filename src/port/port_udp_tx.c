@@ -106,12 +106,42 @@ static void tx_socket_options(int fd, bool v6)
     }
 }
 
-static bool tx_socket_bind(int fd, bool v6, uint16_t sport)
+/* To the local address, which each send then need not name; 0 or errno. */
+static int tx_socket_bind(int fd, const struct net_addr *local, uint16_t sport)
 {
     struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_port = htons(sport)};
     struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_port = htons(sport)};
-    return bind(fd, v6 ? (struct sockaddr *)&a6 : (struct sockaddr *)&a4,
-                v6 ? sizeof(a6) : sizeof(a4)) == 0;
+    bool v6 = !udp_addr_v4(local);
+    memcpy(&a4.sin_addr, local->b + 12, 4);
+    memcpy(&a6.sin6_addr, local->b, 16);
+    int r = v6 ? bind(fd, (struct sockaddr *)&a6, sizeof(a6))
+               : bind(fd, (struct sockaddr *)&a4, sizeof(a4));
+    return r == 0 ? 0 : errno;
+}
+
+/* Binds to a port near the wanted one; false: all that were tried are taken. */
+static bool tx_socket_port(struct udp_tx_socket *s, int fd, const struct net_addr *local,
+                           uint16_t wanted)
+{
+    static const struct net_addr any4 =
+                                     {
+                                         .b = {[10] = 0xff, [11] = 0xff}
+    },
+                                 any6;
+    uint32_t offset = wanted;
+    /* A link-local address would tie the socket to one interface. */
+    s->local = udp_addr_link_local(local) ? any6 : *local;
+    for (unsigned i = 0; i < BIND_TRIES; i++) {
+        s->sport = (uint16_t)(UDP_SPORT_FIRST | (offset & 0x3fff));
+        int err = tx_socket_bind(fd, &s->local, s->sport);
+        if (err == 0)
+            return true;
+        if (err == EADDRNOTAVAIL) /* the address has gone; it may come back */
+            s->local = udp_addr_v4(local) ? any4 : any6;
+        else
+            offset += 97; /* somewhere else: neighbours are likely to be taken as well */
+    }
+    return false;
 }
 
 /* Any socket that is there; NULL: none. */
@@ -124,13 +154,14 @@ static struct udp_tx_socket *tx_socket_any(struct udp_tx_socket *all)
     return NULL;
 }
 
-/* The socket for a wanted source port: the port itself when it is the first of its class and free,
- * else the one that the class already has, else (no descriptor or port is left) any. NULL: none. */
-static struct udp_tx_socket *tx_socket(struct port_udp *u, bool v6, uint16_t wanted)
+/* The socket for a path: its source port itself when it is the first of its class and free, else
+ * the one that the class already has, else (no descriptor or port is left) any. NULL: none. */
+static struct udp_tx_socket *tx_socket(struct port_udp *u, const struct nic_path *path)
 {
     const int type = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    bool v6 = !udp_addr_v4(&path->local);
     struct udp_tx_socket *all = v6 ? u->tx6 : u->tx4;
-    struct udp_tx_socket *s = &all[wanted % UDP_TX_SOCKETS];
+    struct udp_tx_socket *s = &all[path->udp_sport % UDP_TX_SOCKETS];
     if (s->fd >= 0)
         return s;
     int fd = socket(v6 ? AF_INET6 : AF_INET, type, 0);
@@ -142,20 +173,14 @@ static struct udp_tx_socket *tx_socket(struct port_udp *u, bool v6, uint16_t wan
     if (fd < 0)
         return tx_socket_any(all);
     tx_socket_options(fd, v6);
-    uint32_t offset = wanted;
-    for (unsigned i = 0; i < BIND_TRIES; i++) {
-        uint16_t sport = (uint16_t)(UDP_SPORT_FIRST | (offset & 0x3fff));
-        if (tx_socket_bind(fd, v6, sport)) {
-            s->fd = fd;
-            s->sport = sport;
-            if (u->config.observer != NULL)
-                u->config.observer->source(u->config.observer, v6, sport);
-            return s;
-        }
-        offset += 97; /* somewhere else: neighbours are likely to be taken as well */
+    if (!tx_socket_port(s, fd, &path->local, path->udp_sport)) {
+        close(fd);
+        return tx_socket_any(all);
     }
-    close(fd);
-    return tx_socket_any(all);
+    s->fd = fd;
+    if (u->config.observer != NULL)
+        u->config.observer->source(u->config.observer, v6, s->sport);
+    return s;
 }
 
 static void control_add(struct udp_tx_message *m, int level, int type, const void *data, size_t n)
@@ -174,6 +199,7 @@ static void control_add(struct udp_tx_message *m, int level, int type, const voi
 static void message_address(struct port_udp *u, struct udp_tx_message *m, const struct nic_path *p)
 {
     bool v6 = !udp_addr_v4(&p->local);
+    bool bound = memcmp(&m->socket->local, &p->local, sizeof(p->local)) == 0;
     int tos = p->traffic_class;
     int ttl = p->hop_limit != 0 ? p->hop_limit : DEFAULT_HOP_LIMIT;
     m->tos = p->traffic_class;
@@ -190,7 +216,8 @@ static void message_address(struct port_udp *u, struct udp_tx_message *m, const 
         memcpy(&m->to.v6.sin6_addr, p->remote.b, 16);
         struct in6_pktinfo info = {.ipi6_ifindex = p->scope_id};
         memcpy(&info.ipi6_addr, p->local.b, 16);
-        control_add(m, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
+        if (!bound)
+            control_add(m, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
         if (tos != 0)
             control_add(m, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof(tos));
         if (ttl != DEFAULT_HOP_LIMIT)
@@ -203,7 +230,8 @@ static void message_address(struct port_udp *u, struct udp_tx_message *m, const 
         memcpy(&m->to.v4.sin_addr, p->remote.b + 12, 4);
         struct in_pktinfo info = {.ipi_ifindex = 0};
         memcpy(&info.ipi_spec_dst, p->local.b + 12, 4);
-        control_add(m, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
+        if (!bound)
+            control_add(m, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
         if (tos != 0)
             control_add(m, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
         if (ttl != DEFAULT_HOP_LIMIT)
@@ -251,7 +279,7 @@ static uint32_t stage_packet(const struct train *t, const struct train_packet *k
 static struct udp_tx_message *message_begin(struct port_udp *u, const struct nic_path *path)
 {
     bool v6 = !udp_addr_v4(&path->local);
-    struct udp_tx_socket *s = tx_socket(u, v6, path->udp_sport);
+    struct udp_tx_socket *s = tx_socket(u, path);
     if (s == NULL || v6 != !udp_addr_v4(&path->remote))
         return NULL;
     struct udp_tx_message *m = &u->tx_message[u->tx_messages];
@@ -372,7 +400,7 @@ static void header_of(struct udp_tx_message *m, struct msghdr *h)
         .msg_namelen = m->ip.v6 ? sizeof(m->to.v6) : sizeof(m->to.v4),
         .msg_iov = &m->iov,
         .msg_iovlen = 1,
-        .msg_control = m->control,
+        .msg_control = m->control_bytes != 0 ? m->control : NULL,
         .msg_controllen = m->control_bytes,
     };
 }
@@ -440,7 +468,9 @@ static unsigned send_list(struct port_udp *u, struct udp_tx_message **list, unsi
         header_of(list[i], &vector[i].msg_hdr);
     unsigned done = 0;
     while (done < n) {
-        int r = sendmmsg(list[0]->socket->fd, vector + done, n - done, MSG_NOSIGNAL);
+        int fd = list[0]->socket->fd;
+        int r = n - done == 1 ? sendmsg(fd, &vector[done].msg_hdr, MSG_NOSIGNAL) >= 0 ? 1 : -1
+                              : sendmmsg(fd, vector + done, n - done, MSG_NOSIGNAL);
         int error = errno;
         udp_count(u, UDP_udp_tx_calls, 1);
         if (r < 0 && error == EINTR)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_port_send.c: what the UDP port does when the kernel refuses: runs that it cannot cut, full
- * sockets, packets over the MTU. The linker puts our sendmmsg before the real one.
+ * sockets, packets over the MTU. The linker puts our sendmmsg and sendmsg before the real ones.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,6 +21,7 @@
 
 int __real_sendmmsg(int fd, struct mmsghdr *v, unsigned n, int flags);
 int __wrap_sendmmsg(int fd, struct mmsghdr *v, unsigned n, int flags);
+ssize_t __wrap_sendmsg(int fd, struct msghdr *h, int flags);
 
 static struct {
     int run_error;    /* a message with UDP_SEGMENT fails with it */
@@ -55,6 +56,12 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *v, unsigned n, int flags)
         return __real_sendmmsg(fd, v, good, flags);
     errno = error;
     return -1;
+}
+
+ssize_t __wrap_sendmsg(int fd, struct msghdr *h, int flags)
+{
+    struct mmsghdr one = {.msg_hdr = *h};
+    return __wrap_sendmmsg(fd, &one, 1, flags) == 1 ? (ssize_t)one.msg_len : -1;
 }
 
 static uint8_t source[8192];

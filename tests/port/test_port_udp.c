@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -211,6 +212,74 @@ static void udp__flipped_bit_fails_the_icrc(void **state)
     settle(&p, &g, 1);
     assert_true(g.n > 100);
     assert_int_equal(g.bad_icrc, g.n);
+    p->ops->close(p);
+}
+
+/* Two local addresses share the class of one source port, in either order. */
+static void udp__each_packet_leaves_from_its_path(void **state)
+{
+    (void)state;
+    for (uint8_t first = 1; first <= 2; first++) {
+        struct nic_path path = path4;
+        struct port *p = make(1, false, false);
+        static struct train t;
+        static struct got g;
+        got_init(&g, 1);
+        for (unsigned i = 0; i < 4; i++) {
+            path.local.b[15] = i % 2 == 0 ? first : 3 - first;
+            build(&t, &path, port_udp_slot(p) << 14 | 77, 3, 100, 50);
+            send_train(p, &t);
+            settle(&p, &g, 1);
+            assert_int_equal(g.n, 3 * (i + 1));
+            assert_memory_equal(&g.p[g.n - 1].src, &path.local, sizeof(path.local));
+        }
+        assert_int_equal(g.bad_icrc + g.bad_payload, 0);
+        p->ops->close(p);
+    }
+}
+
+static bool shows(struct port *p)
+{
+    struct epoll_event e;
+    return epoll_wait(p->ops->fd(p), &e, 1, 0) == 1;
+}
+
+/* Who polls need not be woken; nothing is lost by that, wherever it comes. */
+static void udp__eased_fd_is_silent_and_receive_is_not(void **state)
+{
+    (void)state;
+    struct port *p = make(1, false, false);
+    static struct train t4, t6;
+    static struct got g;
+    got_init(&g, 1);
+    build(&t4, &path4, port_udp_slot(p) << 14 | 9, 2, 100, 100);
+    build(&t6, &path6, port_udp_slot(p) << 14 | 9, 2, 100, 100);
+    send_train(p, &t4);
+    assert_true(shows(p));
+    settle(&p, &g, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        got_init(&g, 1);
+        assert_true(port_udp_ease(p, true));
+        assert_true(port_udp_ease(p, true));
+        send_train(p, &t4);
+        assert_false(shows(p));
+        send_train(p, &t6); /* elsewhere: shown as before */
+        assert_true(shows(p));
+        settle(&p, &g, 1);
+        assert_int_equal(g.n, 4);
+        send_train(p, &t4); /* the last were of the other socket */
+        settle(&p, &g, 1);
+        assert_int_equal(g.n, 6);
+        send_train(p, &t4);
+        assert_false(shows(p));
+        assert_true(port_udp_ease(p, false)); /* what waits is shown */
+        assert_true(shows(p));
+        settle(&p, &g, 1);
+        assert_int_equal(g.n, 8);
+        assert_false(shows(p));
+        assert_int_equal(g.bad_icrc + g.bad_payload, 0);
+    }
+    assert_true(port_udp_ease(p, true));
     p->ops->close(p);
 }
 
@@ -493,6 +562,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(udp__trains_arrive_as_sent),
         cmocka_unit_test(udp__flipped_bit_fails_the_icrc),
+        cmocka_unit_test(udp__each_packet_leaves_from_its_path),
+        cmocka_unit_test(udp__eased_fd_is_silent_and_receive_is_not),
         cmocka_unit_test(udp__sends_that_cannot_leave_are_counted),
         cmocka_unit_test(udp__slots_differ_and_are_free_after_close),
         cmocka_unit_test(udp__leader_forwards_and_flows_take_over),

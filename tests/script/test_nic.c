@@ -56,10 +56,35 @@ static const struct dialogue dialogues[] = {
     {"output__after_idle_a_request_goes_before_the_ack", false, WITH(), STEPS(
         {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true}, {POST, WR_RDMA_WRITE, .id = 1},
         {OUT, OP_WRITE_ONLY, .psn = 100, .ack_req = true}, ACK(.psn = 5, .msn = 1), {SILENT},
+        {COUNT, COUNTER_tx_trains, .n = 1}, /* one send for both */
         {IN, OP_ACKNOWLEDGE, .psn = 100, .msn = 1}, {SCQE, WC_RDMA_WRITE, .id = 1},
         {IN, OP_WRITE_ONLY, .psn = 6, .ack_req = true}, {POST, WR_RDMA_WRITE, .id = 2},
         {OUT, OP_WRITE_ONLY, .psn = 101, .ack_req = true}, ACK(.psn = 6, .msn = 2), {SILENT},
         {IN, OP_ACKNOWLEDGE, .psn = 101, .msn = 2}, {SCQE, WC_RDMA_WRITE, .id = 2})},
+    /* Shorter than an ACK, or not the last of equal packets: nothing can ride behind it. */
+    {"output__an_ack_that_does_not_fit_follows", false, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true}, {POST, WR_SEND, .id = 1},
+        {OUT, OP_SEND_ONLY, .psn = 100, .ack_req = true}, ACK(.psn = 5, .msn = 1), {SILENT},
+        {COUNT, COUNTER_tx_trains, .n = 2},
+        {IN, OP_ACKNOWLEDGE, .psn = 100, .msn = 1}, {SCQE, WC_SEND, .id = 1},
+        {IN, OP_WRITE_ONLY, .psn = 6, .ack_req = true}, {POST, WR_SEND, .id = 2, .len = 300},
+        {OUT, OP_SEND_FIRST, .psn = 101, .len = 256},
+        {OUT, OP_SEND_LAST, .psn = 102, .len = 44, .at = 256, .ack_req = true},
+        ACK(.psn = 6, .msn = 2), {SILENT}, {COUNT, COUNTER_tx_trains, .n = 4})},
+    {"output__an_ack_never_overtakes_a_response", false, WITH(), STEPS(
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 1024},
+        {IN, OP_WRITE_ONLY, .psn = 9, .ack_req = true}, {POST, WR_RDMA_WRITE, .id = 1},
+        {OUT, OP_READ_RESP_FIRST, .psn = 5, .msn = 1, .len = 256},
+        {OUT, OP_READ_RESP_MIDDLE, .psn = 6, .len = 256, .at = 256},
+        {OUT, OP_WRITE_ONLY, .psn = 100, .ack_req = true}, /* its turn, without company */
+        {OUT, OP_READ_RESP_MIDDLE, .psn = 7, .len = 256, .at = 512},
+        {OUT, OP_READ_RESP_LAST, .psn = 8, .msn = 1, .len = 256, .at = 768},
+        ACK(.psn = 9, .msn = 2), {SILENT})},
+    {"output__a_nak_does_not_ride", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 7, .ack_req = true}, {POST, WR_RDMA_WRITE, .id = 1},
+        {OUT, OP_ACKNOWLEDGE, .psn = 5, .syn = NAK(0)},
+        {OUT, OP_WRITE_ONLY, .psn = 100, .ack_req = true}, {SILENT},
+        {COUNT, COUNTER_tx_trains, .n = 2})},
     {"output__an_ack_goes_alone", false, WITH(), STEPS(
         {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true}, ACK(.psn = 5, .msn = 1), {SILENT})},
 };

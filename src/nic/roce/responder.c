@@ -530,6 +530,12 @@ bool responder_hurries(const struct qp *qp)
     return qp->resp.nak_due || qp->resp.reply_head != qp->resp.reply_tail;
 }
 
+void responder_add_ack(struct qp *qp, struct train *t)
+{
+    if (!responder_hurries(qp) && (qp->state == QP_STATE_RTS || qp->state == QP_STATE_SQD))
+        emit_ack(qp, t);
+}
+
 bool responder_next(struct qp *qp, uint64_t now_ns, struct train *t)
 {
     (void)now_ns;

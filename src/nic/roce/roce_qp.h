@@ -136,6 +136,8 @@ void responder_input(struct qp *qp, uint64_t now_ns, const struct rx_packet *p);
 bool responder_next(struct qp *qp, uint64_t now_ns, struct train *t);
 /* Is something due that the peer waits for: more than an ACK? */
 bool responder_hurries(const struct qp *qp);
+/* An ACK that is due, when nothing else is, behind the requests of a train, if it fits there. */
+void responder_add_ack(struct qp *qp, struct train *t);
 void responder_start(struct qp *qp); /* INIT -> RTR */
 
 /* A request with a PSN before epsn. replay.c */
