@@ -79,6 +79,102 @@ static enum ibv_wc_status rdma(struct rig *r, enum ibv_wr_opcode op, struct ibv_
     return rig_wait(r).status;
 }
 
+static int send_bad(struct ibv_qp *qp, struct ibv_send_wr wr)
+{
+    struct ibv_send_wr *bad = NULL;
+    int err = ibv_post_send(qp, &wr, &bad);
+
+    assert_ptr_equal(bad, &wr);
+    return err;
+}
+
+static int recv_bad(struct ibv_qp *qp, struct ibv_srq *srq, struct ibv_recv_wr wr)
+{
+    struct ibv_recv_wr *bad = NULL;
+    int err = srq != NULL ? ibv_post_srq_recv(srq, &wr, &bad) : ibv_post_recv(qp, &wr, &bad);
+
+    assert_ptr_equal(bad, &wr);
+    return err;
+}
+
+/* What fails at the queues says so by a positive errno, and names the WR. */
+static void case_2__posts(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_connect(&r);
+    struct ibv_srq_init_attr srq_init = {
+        .attr = {.max_wr = 2, .max_sge = 1}
+    };
+    struct ibv_srq *srq = ibv_create_srq(r.pd, &srq_init);
+    struct ibv_qp_init_attr init = rig_qp_init(&r);
+    init.srq = srq;
+    struct ibv_qp *qp = ibv_create_qp(r.pd, &init);
+    struct ibv_sge sge = rig_sge(&r, 0, 8), many[3] = {sge, sge, sge};
+    struct ibv_recv_wr one = {.sg_list = &sge, .num_sge = 1}, *bad;
+
+    assert_int_equal(send_bad(qp, (struct ibv_send_wr){.opcode = IBV_WR_SEND}), EINVAL); /* RESET */
+    assert_int_equal(recv_bad(qp, NULL, one), EINVAL);
+    assert_int_equal(rig_to_init(qp), 0);
+    assert_int_equal(send_bad(qp, (struct ibv_send_wr){.opcode = IBV_WR_SEND}), EINVAL);
+    assert_int_equal(recv_bad(qp, NULL, one), EINVAL); /* its receives are the SRQ's */
+    for (unsigned i = 0; i < srq_init.attr.max_wr; i++)
+        assert_int_equal(ibv_post_srq_recv(srq, &one, &bad), 0);
+    assert_int_equal(recv_bad(NULL, srq, one), ENOMEM);
+    assert_int_equal(recv_bad(NULL, srq, (struct ibv_recv_wr){.sg_list = many, .num_sge = 3}),
+                     EINVAL);
+    assert_int_equal(recv_bad(NULL, srq, (struct ibv_recv_wr){.num_sge = -1}), EINVAL);
+    assert_int_equal(recv_bad(r.qp[0], NULL, (struct ibv_recv_wr){.num_sge = -1}), EINVAL);
+    assert_int_equal(send_bad(r.qp[0], (struct ibv_send_wr){.num_sge = -1}), EINVAL);
+    assert_int_equal(send_bad(r.qp[0], (struct ibv_send_wr){.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+                                                            .sg_list = many,
+                                                            .num_sge = 2}),
+                     EINVAL);
+    assert_int_equal(send_bad(r.qp[0], (struct ibv_send_wr){.opcode = IBV_WR_BIND_MW}), EOPNOTSUPP);
+    for (unsigned i = 0; i < RIG_DEPTH; i++)
+        assert_int_equal(ibv_post_recv(r.qp[0], &one, &bad), 0);
+    assert_int_equal(recv_bad(r.qp[0], NULL, one), ENOMEM);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+    rig_close(&r);
+}
+
+/* So does what fails at the objects; nothing has changed. */
+static void case_2__modifies(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct ibv_qp_attr attr, got;
+    struct ibv_qp_init_attr init;
+
+    rig_connect(&r);
+    for (enum ibv_qp_state to = IBV_QPS_INIT; to <= IBV_QPS_ERR; to++) {
+        if (to == IBV_QPS_RTS || to == IBV_QPS_SQD || to == IBV_QPS_ERR)
+            continue; /* from RTS they lead somewhere */
+        attr = rig_rtr_attr(&r, 1);
+        attr.qp_state = to;
+        assert_int_equal(ibv_modify_qp(r.qp[0], &attr, IBV_QP_STATE), EINVAL);
+        assert_int_equal(ibv_modify_qp(r.qp[0], &attr, rig_rtr_mask), EINVAL);
+        assert_int_equal(ibv_query_qp(r.qp[0], &got, IBV_QP_STATE, &init), 0);
+        assert_int_equal(got.qp_state, IBV_QPS_RTS);
+    }
+    assert_int_equal(ibv_modify_qp(r.qp[0], &attr, IBV_QP_DEST_QPN), EINVAL);
+    attr.min_rnr_timer = 32;
+    assert_int_equal(ibv_modify_qp(r.qp[0], &attr, IBV_QP_MIN_RNR_TIMER), EINVAL);
+    assert_int_equal(ibv_resize_cq(r.cq, -1), EINVAL);
+    struct ibv_srq_init_attr srq_init = {
+        .attr = {.max_wr = 2, .max_sge = 1}
+    };
+    struct ibv_srq *srq = ibv_create_srq(r.pd, &srq_init);
+    struct ibv_srq_attr srq_attr = {.max_wr = 0, .srq_limit = 1000};
+    assert_int_equal(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_MAX_WR), EINVAL);
+    assert_int_equal(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_LIMIT), EINVAL);
+    assert_int_equal(ibv_modify_srq(srq, &srq_attr, 1 << 20), EINVAL);
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+    rig_close(&r);
+}
+
 /* Inline pieces that are one byte too long together: wr_complete says so, nothing was queued. */
 static void case_7__pieces(void **state)
 {
@@ -213,6 +309,79 @@ static void case_32__on_a_1500_link(void **state)
     }
     rig_close(&r);
     lo_mtu(65536);
+}
+
+/* Of the flushed ones, too, wr_id, status, qp_num and vendor_err are set, in post order. */
+static void case_38__flushed(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_connect(&r);
+    struct ibv_sge sge = rig_sge(&r, 0, 8);
+    struct ibv_send_wr wr[3], *bad;
+    for (unsigned i = 0; i < 3; i++)
+        wr[i] = (struct ibv_send_wr){
+            .wr_id = 70 + i,
+            .opcode = IBV_WR_RDMA_READ,
+            .next = i < 2 ? &wr[i + 1] : NULL,
+            .sg_list = &sge,
+            .num_sge = 1,
+            .wr.rdma = {.remote_addr = 1, .rkey = r.mr->rkey}
+        };
+    assert_int_equal(ibv_post_send(r.qp[0], wr, &bad), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        struct ibv_wc wc = rig_wait(&r);
+        assert_int_equal(wc.wr_id, 70 + i);
+        assert_int_equal(wc.status, i == 0 ? IBV_WC_REM_ACCESS_ERR : IBV_WC_WR_FLUSH_ERR);
+        assert_int_equal(wc.qp_num, r.qp[0]->qp_num);
+        assert_int_equal(wc.vendor_err, 0);
+        assert_string_equal(ibv_wc_status_str(wc.status),
+                            i == 0 ? "remote access error" : "Work Request Flushed Error");
+    }
+    rig_expect_none(&r);
+    rig_close(&r);
+}
+
+/* Wait, arm, poll again, a thousand times: no message is missed. */
+static void case_72__no_hang(void **state)
+{
+    (void)state;
+    enum { MESSAGES = 1000 };
+    struct rig r;
+
+    rig_connect(&r);
+    struct pollfd p = {.fd = r.channel->fd, .events = POLLIN};
+    unsigned sent = 0, received = 0, events = 0;
+    assert_int_equal(ibv_req_notify_cq(r.cq, 0), 0);
+    while (received < MESSAGES) {
+        while (sent < MESSAGES && sent - received < RIG_DEPTH / 2) {
+            struct ibv_sge sge = rig_sge(&r, 0, 8);
+            struct ibv_send_wr wr = {.wr_id = MESSAGES,
+                                     .opcode = IBV_WR_SEND,
+                                     .send_flags = IBV_SEND_SIGNALED,
+                                     .sg_list = &sge,
+                                     .num_sge = 1},
+                               *bad;
+            rig_recv(&r, r.qp[1], sent++, 1024, 64);
+            if (ibv_post_send(r.qp[0], &wr, &bad) != 0)
+                fail_msg("message %u of %u received", sent, received);
+        }
+        assert_int_equal(poll(&p, 1, RIG_WAIT_MS), 1);
+        struct ibv_cq *cq;
+        void *context;
+        struct ibv_wc wc;
+        assert_int_equal(ibv_get_cq_event(r.channel, &cq, &context), 0);
+        events++;
+        assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+        while (ibv_poll_cq(cq, 1, &wc) == 1) {
+            assert_int_equal(wc.status, IBV_WC_SUCCESS);
+            if (wc.wr_id != MESSAGES)
+                assert_int_equal(wc.wr_id, received++);
+        }
+    }
+    ibv_ack_cq_events(r.cq, events);
+    rig_close(&r);
 }
 
 static struct ibv_async_event next_event(struct rig *r)
@@ -585,9 +754,13 @@ static void case_112__under_traffic(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(case_2__posts),
+        cmocka_unit_test(case_2__modifies),
         cmocka_unit_test(case_7__pieces),
         cmocka_unit_test(case_14__each_alone),
         cmocka_unit_test(case_32__on_a_1500_link),
+        cmocka_unit_test(case_38__flushed),
+        cmocka_unit_test(case_72__no_hang),
         cmocka_unit_test(case_76__qp_and_srq),
         cmocka_unit_test(case_77__twenty_sends),
         cmocka_unit_test(case_79__three_events),
