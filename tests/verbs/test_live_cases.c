@@ -46,8 +46,8 @@ static void lo_mtu(int mtu)
     lo_request(SIOCSIFMTU, &r);
 }
 
-/* Both QPs from wherever they are to RTS again. */
-static void again(struct rig *r)
+/* Both QPs from wherever they are to RTS again, with PSNs from there on. */
+static void again_at(struct rig *r, uint32_t psn)
 {
     for (unsigned i = 0; i < 2; i++) {
         struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
@@ -56,9 +56,15 @@ static void again(struct rig *r)
     }
     for (unsigned i = 0; i < 2; i++) {
         struct ibv_qp_attr rtr = rig_rtr_attr(r, r->qp[1 - i]->qp_num), rts = rig_rts_attr();
+        rtr.rq_psn = rts.sq_psn = psn;
         assert_int_equal(ibv_modify_qp(r->qp[i], &rtr, rig_rtr_mask), 0);
         assert_int_equal(ibv_modify_qp(r->qp[i], &rts, rig_rts_mask), 0);
     }
+}
+
+static void again(struct rig *r)
+{
+    again_at(r, 7);
 }
 
 /* One RDMA operation of qp[0], waited for. */
@@ -340,6 +346,53 @@ static void case_38__flushed(void **state)
                             i == 0 ? "remote access error" : "Work Request Flushed Error");
     }
     rig_expect_none(&r);
+    rig_close(&r);
+}
+
+/* Reset in mid-traffic, a hundred times: nothing old completes, and the connection works anew (from
+ * other PSNs: what is still on its way must not pass for new). */
+static void case_42__live(void **state)
+{
+    (void)state;
+    enum { RESETS = 100, PSNS_APART = 50000 };
+    struct rig r;
+    struct ibv_wc wc;
+
+    rig_connect(&r);
+    for (uint32_t round = 0; round < RESETS; round++) {
+        for (unsigned i = 0; i + 1 < RIG_DEPTH; i++) { /* a SEND is there */
+            struct ibv_sge sge = rig_sge(&r, 0, 16000);
+            struct ibv_send_wr wr =
+                                   {
+                                       .wr_id = i,
+                                       .opcode = i % 3 == 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
+                                       .send_flags = IBV_SEND_SIGNALED,
+                                       .sg_list = &sge,
+                                       .num_sge = 1,
+                                       .wr.rdma = {.remote_addr = (uintptr_t)r.buf + 16384,
+                                                   .rkey = r.mr->rkey}
+            },
+                               *bad;
+            assert_int_equal(ibv_post_send(r.qp[round % 2], &wr, &bad), 0);
+            rig_recv(&r, r.qp[0], i, 0, 8);
+        }
+        if (round % 4 == 3) /* some of it done */
+            assert_int_equal(rig_wait(&r).status, IBV_WC_SUCCESS);
+        again_at(&r, (round + 1) * PSNS_APART);
+        assert_int_equal(ibv_poll_cq(r.cq, 1, &wc), 0);
+        r.buf[40000] = (uint8_t)round;
+        r.buf[41000] = (uint8_t)~round;
+        rig_recv(&r, r.qp[1], 100 + round, 41000, 8);
+        struct ibv_sge sge = rig_sge(&r, 40000, 1);
+        struct ibv_send_wr wr = {
+            .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1, .wr_id = 1000};
+        struct ibv_send_wr *bad;
+        assert_int_equal(ibv_post_send(r.qp[0], &wr, &bad), 0);
+        wc = rig_wait(&r);
+        assert_int_equal(wc.status, IBV_WC_SUCCESS);
+        assert_int_equal(wc.wr_id, 100 + round);
+        assert_int_equal(r.buf[41000], (uint8_t)round);
+    }
     rig_close(&r);
 }
 
@@ -760,6 +813,7 @@ int main(void)
         cmocka_unit_test(case_14__each_alone),
         cmocka_unit_test(case_32__on_a_1500_link),
         cmocka_unit_test(case_38__flushed),
+        cmocka_unit_test(case_42__live),
         cmocka_unit_test(case_72__no_hang),
         cmocka_unit_test(case_76__qp_and_srq),
         cmocka_unit_test(case_77__twenty_sends),
