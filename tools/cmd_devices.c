@@ -62,7 +62,9 @@ static struct verbena_context *read_gids(const struct verbena_device *d)
     if (ctx == NULL)
         tool_die(TOOL_FAILED, "out of memory");
     ctx->device = *d;
-    gid_init(ctx);
+    int err = gid_init(ctx);
+    if (err != 0)
+        tool_die(TOOL_FAILED, "cannot list addresses: %s", strerror(-err));
     return ctx;
 }
 

@@ -125,18 +125,23 @@ int verbena_device_list(struct verbena_device **out, size_t *n)
         return -errno;
     struct verbena_device *d = calloc(MAX_DEVICES, sizeof(*d));
     size_t count = 0;
-    for (struct ifaddrs *i = all; d != NULL && i != NULL && count < MAX_DEVICES; i = i->ifa_next) {
+    int err = d == NULL ? -ENOMEM : 0;
+    for (struct ifaddrs *i = all; err == 0 && i != NULL && count < MAX_DEVICES; i = i->ifa_next) {
         int family = i->ifa_addr == NULL ? AF_UNSPEC : i->ifa_addr->sa_family;
         char netdev[IF_NAMESIZE];
         /* An IPv4 address may carry a label: interface:anything. */
         snprintf(netdev, sizeof(netdev), "%.*s", (int)strcspn(i->ifa_name, ":"), i->ifa_name);
-        if ((family == AF_INET || family == AF_INET6) && !listed(d, count, netdev) &&
-            device_describe(netdev, &d[count]) == 0)
-            count++;
+        if ((family != AF_INET && family != AF_INET6) || listed(d, count, netdev))
+            continue;
+        err = device_describe(netdev, &d[count]);
+        count += err == 0;
+        err = err == -ENODEV ? 0 : err; /* gone meanwhile */
     }
     freeifaddrs(all);
-    if (d == NULL)
-        return -ENOMEM;
+    if (err != 0) {
+        free(d);
+        return err;
+    }
     qsort(d, count, sizeof(*d), by_place);
     /* Interfaces stacked on one another share a MAC, GUIDs must differ. */
     for (size_t i = 1; i < count; i++) {

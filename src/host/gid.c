@@ -114,13 +114,13 @@ static bool put_addresses(struct verbena_context *ctx, const struct net_addr *no
     return changed;
 }
 
-bool gid_read(struct verbena_context *ctx)
+int gid_read(struct verbena_context *ctx)
 {
     struct net_addr now[VERBENA_GID_TABLE_SIZE];
     bool changed = false;
     int got = list_addresses(&ctx->device, now, VERBENA_GID_TABLE_SIZE);
     if (got < 0)
-        return false; /* no descriptor or memory to ask with: as it was */
+        return got;
     pthread_mutex_lock(&ctx->gid_lock);
     for (unsigned i = 0; i < VERBENA_GID_TABLE_SIZE; i++) {
         if (!is_zero(&ctx->gid[i].addr) && find(now, (unsigned)got, &ctx->gid[i].addr) < 0) {
@@ -133,10 +133,18 @@ bool gid_read(struct verbena_context *ctx)
     return changed;
 }
 
-void gid_init(struct verbena_context *ctx)
+int gid_init(struct verbena_context *ctx)
 {
     pthread_mutex_init(&ctx->gid_lock, NULL);
-    gid_read(ctx);
+    int err = gid_read(ctx);
+    if (err < 0)
+        gid_fini(ctx);
+    return err < 0 ? err : 0;
+}
+
+void gid_fini(struct verbena_context *ctx)
+{
+    pthread_mutex_destroy(&ctx->gid_lock);
 }
 
 int verbena_gid_query(struct verbena_context *ctx, unsigned index, struct verbena_gid *out)

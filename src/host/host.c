@@ -98,8 +98,10 @@ static int create_port(struct host *h)
     if (err == -EADDRINUSE) {
         char holder[256];
         port_udp_holder(ROCE_UDP_PORT, holder, sizeof(holder));
-        fprintf(stderr, "verbena: UDP port %d belongs to %s\n", ROCE_UDP_PORT,
-                holder[0] != '\0' ? holder : "somebody else");
+        bool user = strncmp(holder, "user ", 5) == 0;
+        fprintf(stderr, "verbena: UDP port %d belongs to %s%s\n", ROCE_UDP_PORT,
+                holder[0] != '\0' ? holder : "somebody else",
+                user ? "; two users share it if each names the other in VERBENA_ALLOW_UIDS" : "");
     } else if (err == -ENOSPC) {
         fprintf(stderr, "verbena: all 1024 places for processes are taken: the abstract unix "
                         "sockets verbena/slot/0 to 1023 of this network namespace\n");
@@ -160,6 +162,7 @@ int verbena_open(const char *device_name, const struct verbena_callbacks *cb, vo
     if (ctx == NULL)
         return -ENOMEM;
     int err = device_find(device_name, &ctx->device);
+    err = err == 0 ? gid_init(ctx) : err;
     if (err != 0) {
         free(ctx);
         return err;
@@ -175,12 +178,12 @@ int verbena_open(const char *device_name, const struct verbena_callbacks *cb, vo
     }
     open_unlock(cancel_state);
     if (err != 0) {
+        gid_fini(ctx);
         free(ctx);
         return err;
     }
     ctx->callbacks = *cb;
     ctx->owner = owner;
-    gid_init(ctx);
     netdev_add(ctx);
     *out = ctx;
     return 0;
@@ -195,7 +198,7 @@ void verbena_close(struct verbena_context *ctx)
 {
     struct host *h = ctx->host;
     if (!host_alive(h)) {
-        pthread_mutex_destroy(&ctx->gid_lock);
+        gid_fini(ctx);
         free(ctx);
         return;
     }
@@ -211,7 +214,7 @@ void verbena_close(struct verbena_context *ctx)
     }
     open_unlock(cancel_state);
     if (!left) {
-        pthread_mutex_destroy(&ctx->gid_lock);
+        gid_fini(ctx);
         free(ctx);
     }
 }

@@ -74,6 +74,7 @@ struct verbena_context {
     TAILQ_ENTRY(verbena_context) link;
     _Atomic bool up; /* the link, as netlink told last; written under events */
     bool gone;       /* the interface, for good; under events */
+    bool gid_stale;  /* could not be read again; under events */
     pthread_mutex_t gid_lock;
     struct verbena_gid gid[VERBENA_GID_TABLE_SIZE];
     struct net_addr gid_was[VERBENA_GID_TABLE_SIZE]; /* the last address of each place */
@@ -138,9 +139,11 @@ int device_describe(const char *netdev, struct verbena_device *out);
 bool device_flags_up(unsigned flags);
 
 /* gid.c */
-void gid_init(struct verbena_context *ctx);
-/* Reads the table again; true: it has changed. */
-bool gid_read(struct verbena_context *ctx);
+/* 0, or -errno: there is no table without descriptors or memory to ask with. */
+int gid_init(struct verbena_context *ctx);
+void gid_fini(struct verbena_context *ctx);
+/* Reads the table again. 1: it has changed; 0: not; -errno: could not ask, it is as it was. */
+int gid_read(struct verbena_context *ctx);
 
 /* netdev.c */
 int netdev_open(struct host *h);

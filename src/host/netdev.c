@@ -60,7 +60,9 @@ static void set_gone(struct verbena_context *ctx)
 /* certain: an address has gone, even if it is back by now. */
 static void addresses_changed(struct verbena_context *ctx, bool certain)
 {
-    if (gid_read(ctx) || certain)
+    int changed = gid_read(ctx);
+    ctx->gid_stale = changed < 0;
+    if (changed > 0 || certain)
         tell(ctx, EVENT_GID_CHANGE);
 }
 
@@ -143,8 +145,14 @@ static void take_messages(struct host *h)
 
 void netdev_look(struct host *h)
 {
+    struct verbena_context *ctx;
     progress_lock(&h->events);
     take_messages(h);
+    TAILQ_FOREACH(ctx, &h->contexts, link)
+    {
+        if (ctx->gid_stale)
+            addresses_changed(ctx, false);
+    }
     progress_unlock(&h->events);
     progress_dispatch(h); /* who found the lock taken left it to us */
 }
@@ -157,7 +165,7 @@ void netdev_add(struct verbena_context *ctx)
     /* Old news are none to the newcomer, whose state is read after them. */
     take_messages(h);
     atomic_store(&ctx->up, device_describe(ctx->device.netdev, &d) == 0 ? d.up : ctx->device.up);
-    gid_read(ctx);
+    ctx->gid_stale = gid_read(ctx) < 0;
     TAILQ_INSERT_TAIL(&h->contexts, ctx, link);
     progress_unlock(&h->events);
     progress_dispatch(h);

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "../port/descriptors.h"
 #include "../port/private_net.h"
 #include "../skips.h"
 #include "host/host_priv.h"
@@ -89,6 +90,20 @@ static void ear_init(struct ear *e)
     pthread_mutex_init(&e->lock, NULL);
 }
 
+/* Which is some time after the other end was set up. */
+static bool has_link(const char *name)
+{
+    char what[64];
+    snprintf(what, sizeof(what), "link show dev %s | grep -q ,LOWER_UP", name);
+    for (int i = 0; i < WAIT_MS / 10; i++) {
+        const struct timespec t = {0, 10000000};
+        if (ip(what))
+            return true;
+        nanosleep(&t, NULL);
+    }
+    return false;
+}
+
 static int make_pair(void **state)
 {
     (void)state;
@@ -97,7 +112,7 @@ static int make_pair(void **state)
     /* Without IPv6 but where a test wants it: its addresses come at their own time. */
     return !(ip("link add vt0 type veth peer name vt1") && ip("link set vt0 addrgenmode none") &&
              ip("link set vt1 addrgenmode none") && ip("addr add 10.88.0.1/24 dev vt0") &&
-             ip("link set vt0 up") && ip("link set vt1 up"));
+             ip("link set vt0 up") && ip("link set vt1 up") && has_link("vt0") && has_link("vt1"));
 }
 
 static int remove_pair(void **state)
@@ -225,6 +240,30 @@ static void netdev__address_removed_and_added_again(void **state)
     verbena_close(ctx);
 }
 
+/* Told that the table has changed, but without a descriptor to read it with: as soon as there is.
+ */
+static void netdev__table_is_read_when_it_can_be(void **state)
+{
+    (void)state;
+    struct verbena_context *ctx;
+    struct verbena_gid gid;
+    if (!able)
+        SKIP_TEST("network interfaces cannot be made here");
+    struct ear *e = &ears[0];
+    ear_init(e);
+    assert_int_equal(verbena_open("vb_vt0", &callbacks, e, &ctx), 0);
+    use_up_descriptors();
+    bool added = ip("addr add 10.88.0.9/24 dev vt0");
+    int without = verbena_gid_query(ctx, 1, &gid), old = verbena_gid_query(ctx, 0, &gid);
+    give_back_descriptors();
+    assert_true(added);
+    assert_int_equal(without, -ENODATA);
+    assert_int_equal(old, 0);
+    assert_int_equal(verbena_gid_query(ctx, 1, &gid), 0);
+    expect(e, "G");
+    verbena_close(ctx);
+}
+
 /* The kernel drops what the socket does not hold: how things are is read instead. */
 static void netdev__more_than_the_socket_holds(void **state)
 {
@@ -296,6 +335,8 @@ int main(void)
                                         remove_pair),
         cmocka_unit_test_setup_teardown(netdev__queries_know_what_is_past, make_pair, remove_pair),
         cmocka_unit_test_setup_teardown(netdev__address_removed_and_added_again, make_pair,
+                                        remove_pair),
+        cmocka_unit_test_setup_teardown(netdev__table_is_read_when_it_can_be, make_pair,
                                         remove_pair),
         cmocka_unit_test_setup_teardown(netdev__more_than_the_socket_holds, make_pair, remove_pair),
         cmocka_unit_test_setup_teardown(netdev__others_are_not_heard, make_pair, remove_pair),
