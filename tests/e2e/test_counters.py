@@ -93,12 +93,17 @@ def count_requests(arrived):
     return seen
 
 
-def count_responses(arrived, first, reads):
-    """At the end that asks: NAKs, and responses to READs beyond the one that is due."""
+def count_responses(arrived, first, reads, timeouts):
+    """At the end that asks: NAKs, and responses to READs beyond the one that is due, once a gap (a
+    timeout begins another one)."""
     seen = Counter()
     arrived = count_bad(seen, arrived)
     due, noticed = first, False
+    timeouts = list(timeouts)
     for row in arrived:
+        while timeouts and timeouts[0] < row.time:
+            noticed = False
+            timeouts.pop(0)
         seen["packet_seq_err"] += row.opcode == ACK and row.syndrome == SEQUENCE_NAK
         ahead = (row.psn - due) % PSNS
         if not reads or ahead >= PSNS // 2:
@@ -111,13 +116,14 @@ def count_responses(arrived, first, reads):
     return seen
 
 
-def count_timeouts(all_rows, is_sent):
-    """Going back out of silence."""
-    timeouts, end, last = 0, None, None
+def find_timeouts(all_rows, is_sent):
+    """When an end goes back out of silence."""
+    timeouts, end, last = [], None, None
     for row in sorted(all_rows, key=lambda row: row.time):
         if is_sent(row):
-            if end is not None and (row.psn - end) % PSNS >= PSNS // 2:
-                timeouts += row.time - last > SILENCE_SECONDS
+            back = end is not None and (row.psn - end) % PSNS >= PSNS // 2
+            if back and row.time - last > SILENCE_SECONDS:
+                timeouts.append(row.time)
             end = (row.psn + row.psns()) % PSNS
         last = row.time
     return timeouts
@@ -164,10 +170,11 @@ def check(results, reads, timeouts):
     demand(cnps == 0, f"{cnps} CNPs")  # np_cnp_sent is compared with 0, and so are CE marks
     at_server = count_requests([row for row in server if row.qpn == target])
     answers = [row for row in client if row.qpn == own]
-    at_client = count_responses(answers, first.psn, reads)
+    times = find_timeouts(client, lambda row: row.qpn == target)
+    at_client = count_responses(answers, first.psn, reads, times)
     names = list(NAMES)
     if timeouts:
-        at_client["local_ack_timeout_err"] = count_timeouts(client, lambda row: row.qpn == target)
+        at_client["local_ack_timeout_err"] = len(times)
     else:  # of a packet sent again and lost the capture shows nothing
         names.remove("local_ack_timeout_err")
     text = compare("server", server_counters, at_server)

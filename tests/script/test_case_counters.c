@@ -57,8 +57,10 @@ static void request_sent(struct watcher *w, int from, const struct rx_packet *pa
     assert_true(at <= d->sent_end);
     if (at < d->last_end) {
         assert_int_equal(at, d->una);
-        if (!d->cause)
+        if (!d->cause) {
             w->count[from][COUNTER_local_ack_timeout_err]++;
+            d->implied = false;
+        }
     }
     d->cause = false;
     d->last_end = end;

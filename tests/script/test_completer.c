@@ -168,6 +168,15 @@ static const struct dialogue dialogues[] = {
         RESP(FIRST, 101, .len = 256, .at = 256), RESP(LAST, 102, .len = 88, .at = 512),
         {SCQE, WC_RDMA_READ, .id = 1},
         {MEM, .len = 600})},
+    {"implied_nak__again_after_a_timeout", true, WITH(.timeout = 1), STEPS(
+        {POST, WR_RDMA_READ, .id = 1, .len = 600}, READ_OUT(100, .dma_len = 600),
+        RESP(MIDDLE, 101, .len = 256, .at = 256),
+        READ_OUT(100, .dma_len = 600), RESP(LAST, 102, .len = 88, .at = 512), {SILENT},
+        {TIME, .ns = 8192}, READ_OUT(100, .dma_len = 600),
+        RESP(LAST, 102, .len = 88, .at = 512), READ_OUT(100, .dma_len = 600),
+        {COUNT, COUNTER_implied_nak_seq_err, .n = 2}, RESP(FIRST, 100, .len = 256),
+        RESP(MIDDLE, 101, .len = 256, .at = 256), RESP(LAST, 102, .len = 88, .at = 512),
+        {SCQE, WC_RDMA_READ, .id = 1}, {MEM, .len = 600})},
     {"implied_nak__the_rest_is_asked_for", true, WITH(), STEPS(
         {POST, WR_RDMA_READ, .id = 1, .len = 600, .va = 8}, READ_OUT(100, .va = 8, .dma_len = 600),
         RESP(FIRST, 100, .len = 256),

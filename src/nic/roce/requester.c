@@ -101,6 +101,7 @@ void requester_timeout(struct qp *qp, uint64_t now_ns)
     if (!requester_waiting(qp) || (qp->state != QP_STATE_RTS && qp->state != QP_STATE_SQD))
         return;
     nic_count(qp->nic, COUNTER_local_ack_timeout_err, 1);
+    qp->req.implied_nak = false; /* what was out is gone: a gap from now on is another one */
     window_shrink(qp, true);
     requester_lost(qp);
 }

@@ -36,7 +36,8 @@ struct requester {
     uint8_t rnr_left;
     struct psn rnr_psn; /* what the peer refused last; completer */
     bool rnr_wait;      /* nothing is sent until the RNR timer has run out; timers.c clears */
-    bool implied_nak;   /* already gone back for this gap among responses; cleared on progress */
+    /* Already gone back for this gap among responses; cleared by progress and by a timeout. */
+    bool implied_nak;
     uint64_t ack_deadline_ns; /* 0: not armed; timers.c */
     uint64_t rnr_deadline_ns; /* 0: not armed; timers.c */
 };
