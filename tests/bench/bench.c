@@ -37,6 +37,7 @@ static const struct bench_case cases[] = {
     CASE("raw-rate", "M/s", raw_blast, 128 * 40, 40, true),
     CASE("raw-tcp", "Gb/s", raw_tcp, 65536, 0, true),
     CASE("raw-ping", "us", raw_ping, 64, 0, true),
+    CASE("raw-ping-roce", "us", raw_roce, 64, 0, true),
     CASE("raw-ping-blocked", "us", raw_blocked, 64, 0, false),
     CASE("write-64k-4096", "Gb/s", verbs_bandwidth, 65536, 4096, false),
     CASE("write-64k-1024", "Gb/s", verbs_bandwidth, 65536, 1024, false),

@@ -66,6 +66,9 @@ void raw_tcp_initiator(const struct bench_case *c);
 void raw_tcp_target(const struct bench_case *c);
 void raw_ping_initiator(const struct bench_case *c);
 void raw_ping_target(const struct bench_case *c);
+/* The same with what a RoCE port asks of its sockets. */
+void raw_roce_initiator(const struct bench_case *c);
+void raw_roce_target(const struct bench_case *c);
 /* A thread of the target blocks in recv, while its main thread spins on memory. */
 void raw_blocked_initiator(const struct bench_case *c);
 void raw_blocked_target(const struct bench_case *c);

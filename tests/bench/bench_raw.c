@@ -219,6 +219,87 @@ void raw_ping_target(const struct bench_case *c)
     close(fd);
 }
 
+/*
+ * The same with the socket calls that a RoCE port cannot do without: its sender is not connected
+ * (else the kernel numbers the packets at random, and the ICRC covers that number), its receiver
+ * asks for destination, traffic class and runs, and an ACK goes along with each message.
+ */
+struct roce_ping {
+    int in, out;
+    struct sockaddr_in to;
+    char data[64];
+};
+
+enum { ACK_BYTES = 20, WRITE_BYTES = 40 };
+
+static void roce_ping_open(struct roce_ping *r, uint16_t mine, uint16_t other)
+{
+    int on = 1, discover = IP_PMTUDISC_DO, segment = WRITE_BYTES;
+    *r = (struct roce_ping){.in = udp_socket(mine), .out = udp_socket(0), .to = address(other)};
+    setsockopt(r->in, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on));
+    setsockopt(r->in, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on));
+    setsockopt(r->out, IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof(discover));
+    if (setsockopt(r->in, SOL_UDP, UDP_GRO, &on, sizeof(on)) != 0 ||
+        setsockopt(r->out, SOL_UDP, UDP_SEGMENT, &segment, sizeof(segment)) != 0)
+        bench_die("UDP_SEGMENT, UDP_GRO");
+}
+
+static void roce_ping_send(struct roce_ping *r)
+{
+    if (sendto(r->out, r->data, WRITE_BYTES + ACK_BYTES, 0, (struct sockaddr *)&r->to,
+               sizeof(r->to)) < 0)
+        bench_die("sendto");
+}
+
+static bool roce_ping_receive(struct roce_ping *r)
+{
+    char control[128];
+    struct sockaddr_in from;
+    struct iovec iov = {r->data, sizeof(r->data)};
+    struct msghdr h = {
+        .msg_name = &from,
+        .msg_namelen = sizeof(from),
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = control,
+        .msg_controllen = sizeof(control),
+    };
+    return recvmsg(r->in, &h, MSG_DONTWAIT) > 0;
+}
+
+void raw_roce_initiator(const struct bench_case *c)
+{
+    (void)c;
+    struct roce_ping r;
+    bool full = false;
+    roce_ping_open(&r, PORT_INITIATOR, PORT_TARGET);
+    bench_meet();
+    bench_slice_begin(PINGS_A_SLICE);
+    while (!full) {
+        roce_ping_send(&r);
+        while (!roce_ping_receive(&r))
+            ;
+        full = bench_slice_work(1);
+    }
+    bench_shared->result = bench_slice_median_ns() / 1e3 / 2;
+    atomic_store(&bench_shared->stop, 1);
+    close(r.in);
+    close(r.out);
+}
+
+void raw_roce_target(const struct bench_case *c)
+{
+    (void)c;
+    struct roce_ping r;
+    roce_ping_open(&r, PORT_TARGET, PORT_INITIATOR);
+    bench_meet();
+    while (!bench_stopped())
+        if (roce_ping_receive(&r))
+            roce_ping_send(&r);
+    close(r.in);
+    close(r.out);
+}
+
 static _Atomic char blocked_byte;
 
 static void *blocked_main(void *arg)
