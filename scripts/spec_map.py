@@ -35,10 +35,10 @@ ROLES = ("src/nic/roce/", "src/nic/timers.", "src/nic/nic.c")
 HEAD = """# Specification map
 
 Made by `scripts/spec_map.py` from the tags in comments; `./run check` refuses a tag of the sources
-that no test carries, and one of requester, responder, completer or timers that has no valid and no
-invalid dialogue of `tests/script`. A tag stands where the clause is obeyed, in the sources, and at the test or
-dialogue that shows it. A row that begins with DEVIATES names what is not obeyed; the reason is in
-the source. How to write a tag is in [testing.md](testing.md).
+that no test carries, and one of requester, responder, completer or timers without a valid and an
+invalid dialogue of `tests/script`. A tag stands where the clause is obeyed, in the sources, and at
+the test or dialogue that shows it. A row that begins with DEVIATES names what is not obeyed; the
+reason is in the source. How to write a tag is in [testing.md](testing.md).
 
 | clause | obeyed in | shown by |
 |---|---|---|
