@@ -261,6 +261,26 @@ def check_links(files):
                 yield path, line, f"says that {name[1]} is in {link}, but it is not"
 
 
+FAULTS_PAGE = "docs/reliability.md"
+FAULTS_TESTS = re.compile(r"tests/e2e/test_live_\w+\.py$")
+
+
+def check_faults(files):
+    """Each row of the page about faults names its test, and each live fault has a row there."""
+    page = files.get(FAULTS_PAGE, "")
+    for number, line in enumerate(page.split("\n"), 1):
+        row = line.startswith("| ") and not line.startswith("| fault |")
+        if row and not re.search(r"\[`\w+`\]\([^)]*\)", line.rstrip(" |").rpartition("|")[2]):
+            yield FAULTS_PAGE, number, "a row without a test in its last column"
+    for path, text in files.items():
+        if not FAULTS_TESTS.match(path):
+            continue
+        for match in re.finditer(r'^    \("(\w+)", \w+', text, re.MULTILINE):
+            if f"[`{match[1]}`](../{path})" not in page:
+                line = text.count("\n", 0, match.start()) + 1
+                yield path, line, f"{match[1]} has no row in {FAULTS_PAGE}"
+
+
 def check_words(files):
     for path, text in files.items():
         if path == "scripts/tidy.py":
@@ -284,6 +304,7 @@ CHECKS = (
     check_names,
     check_tests,
     check_links,
+    check_faults,
     check_words,
 )
 

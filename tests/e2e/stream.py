@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 
@@ -151,6 +152,11 @@ class Place(Namespaces):
         demand(status == 0, f"{' '.join(words)}: {errors.strip()}")
         return text
 
+    def counter(self, index, what):
+        """Of the interface, as /sys/class/net/.../statistics calls it."""
+        statistics = "/sys/class/net/veth0/statistics"
+        return int(self.within(index, "cat", f"{statistics}/{what}"))
+
     def link(self, index, *words):
         self.ip("-n", self.names[index], "link", "set", self.INTERFACE, *words)
 
@@ -222,6 +228,11 @@ def side_by_side(tap, cases):
             return function(place, *args)
 
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-        running = [(name, pool.submit(one, f, args)) for name, f, *args in cases]
+        wanted = sys.argv[1:]  # names, for one who looks for a fault; none: all
+        running = [
+            (name, pool.submit(one, f, args))
+            for name, f, *args in cases
+            if not wanted or name in wanted
+        ]
         for name, future in running:
             tap.run(name, future.result)

@@ -259,6 +259,24 @@ def full_disk_for_pcap(place):
             e2e.run(["umount", at])
 
 
+def perftest_partner_killed(place):
+    """Debian's program ends and says why; it does not wait for ever."""
+    port = str(e2e.free_port())
+    server, client = place.side(0, 1), place.side(1, 1)
+    tail = ["-x", "1", "-p", port, "-F", "-D", "60"]
+    with server.start(["ib_write_bw", "-d", server.device, *tail]) as first:
+        wait_until(lambda: first.listens(int(port)), 15, "the server")
+        line = ["ib_write_bw", "-d", client.device, *tail, place.V4[0]]
+        with client.start(line) as second:
+            moved = place.counter(1, "tx_packets")
+            wait_until(lambda: place.counter(1, "tx_packets") > moved + 1000, 15, "traffic")
+            first.popen.kill()
+            status = second.wait(20)
+            demand("Failed status 12" in second.both(), f"exit {status}\n{second.tail()}")
+            demand(status > 0, f"exit {status}")
+    place.nothing_left()
+
+
 CASES = (
     ("peer_stopped_within_retries", peer_stopped_within_retries),
     ("peer_stopped_beyond_retries", peer_stopped_beyond_retries),
@@ -267,6 +285,7 @@ CASES = (
     ("peer_killed_in_write", peer_killed, "push"),
     ("peer_killed_in_read", peer_killed, "read"),
     ("peer_killed_with_receives", peer_killed_with_receives),
+    ("perftest_partner_killed", perftest_partner_killed),
     ("leader_killed", leader_killed),
     ("one_of_many_stopped", one_of_many_stopped, "1"),
     ("one_of_many_stopped_without_flows", one_of_many_stopped, "0"),

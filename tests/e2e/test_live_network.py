@@ -320,6 +320,27 @@ def slow_link(place, limit_bytes):
     place.nothing_left()
 
 
+def asyncwatch(place):
+    """What Debian's ibv_asyncwatch prints."""
+    e2e.need("ibv_asyncwatch")
+    side = place.side(0, 1)
+    with side.start(["stdbuf", "-oL", "ibv_asyncwatch", "-d", side.device]) as process:
+
+        def wait_for(text):
+            wait_until(lambda: text in process.both() or gone(), 10, f"'{text}'")
+
+        def gone():
+            demand(process.popen.poll() is None, f"it ended:\n{process.tail()}")
+
+        wait_for("async event FD")
+        place.link(1, "down")
+        wait_for("IBV_EVENT_PORT_ERR (10), port 1")
+        place.link(1, "up")
+        wait_for("IBV_EVENT_PORT_ACTIVE (9), port 1")
+        place.address(0, "delete", place.GID_V4)
+        wait_for("IBV_EVENT_GID_CHANGE (18), port 1")
+
+
 CASES = (
     ("link_within_retries", link_within_retries),
     ("link_beyond_retries", link_beyond_retries),
@@ -332,6 +353,7 @@ CASES = (
     ("partner_address_ipv6", partner_address, "ipv6"),
     ("name_deleted", name_deleted),
     ("namespace_deleted", namespace_deleted),
+    ("asyncwatch", asyncwatch),
     ("interface_deleted", interface_deleted),
     ("mtu_within_retries_ipv4", mtu_within_retries, "ipv4"),
     ("mtu_within_retries_ipv6", mtu_within_retries, "ipv6"),
