@@ -27,6 +27,17 @@ enum fate {
 
 static const char *const fate_name[] = {"", "LOST", "TWICE", "LATE", "CORRUPT"};
 
+const char *const link_fault_name[FAULT_KINDS] = {
+    [FAULT_LOST] = "lost",
+    [FAULT_TWICE] = "twice",
+    [FAULT_LATE] = "late",
+    [FAULT_CORRUPT] = "corrupt",
+    [FAULT_DOWN] = "lost on a link that was down",
+    [FAULT_BURST] = "lost in a burst",
+    [FAULT_HOLE] = "lost for its size",
+    [FAULT_PATH] = "lost when the path changed",
+};
+
 static void sink_train(struct nic_sink *sink, const struct train *t);
 
 void link_init(struct world *w, int to)
@@ -67,30 +78,84 @@ static int pair_of(const struct world *w, int to, uint32_t qpn)
     return -1;
 }
 
+void link_draw(struct world *w)
+{
+    struct options *o = &w->opt;
+    if (o->perfect)
+        return;
+    if (tape_below(w->tape, 8) == 7)
+        o->one_way = 1 + (int)tape_below(w->tape, NODES);
+    if (tape_below(w->tape, 6) == 5) {
+        o->burst_ppm = tape_below(w->tape, 2) == 0 ? 500 : 5000;
+        o->burst_end_ppm = tape_below(w->tape, 2) == 0 ? 300000 : 50000;
+        o->burst_drop_ppm = tape_below(w->tape, 2) == 0 ? 1000000 : 500000;
+    }
+    if (tape_below(w->tape, 8) == 7) {
+        o->hole_ppm = tape_below(w->tape, 2) == 0 ? 1000 : 20000;
+        o->hole_ns = 50000 << tape_below(w->tape, 8);
+        o->hole_bytes = 64 + tape_below(w->tape, o->mtu);
+    }
+}
+
+static enum fate happened(struct world *w, enum fault_kind kind, enum fate fate)
+{
+    w->fault_kind[kind]++;
+    return fate;
+}
+
+/* Losses with a memory: the link is down, in a burst, or too narrow for a while. */
+static enum fate draw_loss(struct world *w, struct link *l, uint32_t bytes)
+{
+    const struct options *o = &w->opt;
+    if (l->down_until_ns <= w->now_ns && tape_chance(w->tape, o->down_ppm))
+        l->down_until_ns = w->now_ns + o->down_ns;
+    if (l->down_until_ns > w->now_ns)
+        return happened(w, FAULT_DOWN, FATE_DROP);
+    l->burst =
+        l->burst ? !tape_chance(w->tape, o->burst_end_ppm) : tape_chance(w->tape, o->burst_ppm);
+    if (l->burst && tape_chance(w->tape, o->burst_drop_ppm))
+        return happened(w, FAULT_BURST, FATE_DROP);
+    if (l->hole_until_ns <= w->now_ns && tape_chance(w->tape, o->hole_ppm))
+        l->hole_until_ns = w->now_ns + o->hole_ns;
+    if (l->hole_until_ns > w->now_ns && bytes > o->hole_bytes)
+        return happened(w, FAULT_HOLE, FATE_DROP);
+    return FATE_DELIVER;
+}
+
+static enum fate draw_other(struct world *w)
+{
+    const struct options *o = &w->opt;
+    if (tape_chance(w->tape, o->drop_ppm))
+        return happened(w, FAULT_LOST, FATE_DROP);
+    if (tape_chance(w->tape, o->corrupt_ppm))
+        return happened(w, FAULT_CORRUPT, FATE_CORRUPT);
+    if (tape_chance(w->tape, o->dup_ppm))
+        return happened(w, FAULT_TWICE, FATE_DUP);
+    if (tape_chance(w->tape, o->reorder_ppm))
+        return happened(w, FAULT_LATE, FATE_DELAY);
+    return FATE_DELIVER;
+}
+
+static bool faulty(const struct world *w, const struct link *l)
+{
+    const struct options *o = &w->opt;
+    return !o->perfect && w->sent_packets <= o->fault_packets &&
+           (o->one_way == 0 || o->one_way == 1 + l->to);
+}
+
 /* What becomes of this packet of a direction. Faults stop after a while, and where the retries must
  * do, there are fewer of them between two steps of progress than there are retries. */
-static enum fate draw_fate(struct world *w, struct link *l, struct direction *d)
+static enum fate draw_fate(struct world *w, struct link *l, struct direction *d, uint32_t bytes)
 {
     const struct options *o = &w->opt;
     enum fate fate = FATE_DELIVER;
     if (o->small) {
         if (d->faults_before + d->faults < o->retry_cnt)
             fate = (enum fate)tape_below(w->tape, 4);
-    } else {
-        if (o->perfect || w->sent_packets > o->fault_packets)
-            return FATE_DELIVER;
-        if (o->limited && d->faults_before + d->faults + 2 > o->retry_cnt)
-            return FATE_DELIVER;
-        if (l->down_until_ns <= w->now_ns && tape_chance(w->tape, o->down_ppm))
-            l->down_until_ns = w->now_ns + o->down_ns;
-        if (l->down_until_ns > w->now_ns || tape_chance(w->tape, o->drop_ppm))
-            fate = FATE_DROP;
-        else if (tape_chance(w->tape, o->corrupt_ppm))
-            fate = FATE_CORRUPT;
-        else if (tape_chance(w->tape, o->dup_ppm))
-            fate = FATE_DUP;
-        else if (tape_chance(w->tape, o->reorder_ppm))
-            fate = FATE_DELAY;
+    } else if (faulty(w, l) && !(o->limited && d->faults_before + d->faults + 2 > o->retry_cnt)) {
+        fate = draw_loss(w, l, bytes);
+        if (fate == FATE_DELIVER)
+            fate = draw_other(w);
     }
     if (fate != FATE_DELIVER) {
         d->faults++;
@@ -98,6 +163,22 @@ static enum fate draw_fate(struct world *w, struct link *l, struct direction *d)
         w->fault_end_ns = w->now_ns;
     }
     return fate;
+}
+
+/* Another path from here on; what is on the old one may be lost. */
+static void change_path(struct world *w, struct link *l)
+{
+    struct flight *f;
+    l->latency_ns = tape_below(w->tape, w->opt.latency_ns + w->opt.latency2_ns + 1);
+    if (tape_below(w->tape, 2) == 0)
+        return;
+    while ((f = TAILQ_FIRST(&l->flights)) != NULL) {
+        TAILQ_REMOVE(&l->flights, f, link);
+        flight_free(f);
+        w->fault_kind[FAULT_PATH]++;
+        w->fault_count++;
+        w->fault_end_ns = w->now_ns;
+    }
 }
 
 static void pseudo(const struct rx_packet *rx, uint32_t n, struct icrc_pseudo *ip)
@@ -224,10 +305,11 @@ static void send_packet(struct world *w, struct link *l, const struct train *t,
     sniff_sent(w, 1 - l->to, &p->h);
     w->sent_packets++;
     l->packets++;
-    if (l->packets == w->opt.shift_packets)
-        l->latency_ns = w->opt.latency2_ns;
+    if (w->opt.shift_packets != 0 && l->packets % w->opt.shift_packets == 0 && faulty(w, l))
+        change_path(w, l);
+    uint32_t bytes = roce_packet_bytes(p->h.bth.opcode, p->payload_bytes);
     bool response = opcode_info(p->h.bth.opcode)->flags & OPF_RESPONSE;
-    enum fate fate = draw_fate(w, l, &w->dir[pair * 2 + (response ? l->to : 1 - l->to)]);
+    enum fate fate = draw_fate(w, l, &w->dir[pair * 2 + (response ? l->to : 1 - l->to)], bytes);
     struct trace_event *e = world_trace(w, TRACE_SENT, 1 - l->to);
     e->h = p->h;
     e->payload_bytes = p->payload_bytes;
@@ -235,7 +317,6 @@ static void send_packet(struct world *w, struct link *l, const struct train *t,
     if (fate == FATE_DROP)
         return;
     struct flight *f = flight_make(w, t, p);
-    uint32_t bytes = roce_packet_bytes(p->h.bth.opcode, p->payload_bytes);
     f->at_ns = arrival_ns(w, l, bytes, fate);
     if (fate == FATE_CORRUPT)
         corrupt(w, f);

@@ -37,7 +37,11 @@ struct options {
     uint32_t drop_ppm, dup_ppm, reorder_ppm, corrupt_ppm, down_ppm;
     uint32_t reorder_ns, down_ns;
     uint32_t fault_packets; /* then they stop */
-    uint32_t shift_packets; /* latency2 from this packet on; 0: never */
+    uint32_t
+        shift_packets; /* every so many a path of another delay, up to latency2 more; 0: never */
+    int one_way;       /* 0, or 1 + the only node towards which there are faults */
+    uint32_t burst_ppm, burst_end_ppm, burst_drop_ppm; /* bursts begin, end, lose in between */
+    uint32_t hole_ppm, hole_ns, hole_bytes;            /* times when larger packets are lost */
 };
 
 #endif

@@ -571,6 +571,7 @@ void plan_draw(struct world *w)
         draw_shape(w);
         draw_times(w);
         draw_faults(w);
+        link_draw(w);
         draw_retries(w);
     }
     /* In the small world every choice is the network's. */

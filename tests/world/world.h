@@ -194,13 +194,26 @@ struct flight {
 
 TAILQ_HEAD(flight_list, flight);
 
+enum fault_kind {
+    FAULT_LOST,
+    FAULT_TWICE,
+    FAULT_LATE,
+    FAULT_CORRUPT,
+    FAULT_DOWN,  /* lost while the link was down */
+    FAULT_BURST, /* lost in a burst */
+    FAULT_HOLE,  /* lost for its size */
+    FAULT_PATH,  /* lost when the path changed */
+    FAULT_KINDS,
+};
+
 struct link {
     struct nic_sink sink;
     struct world *world;
     int to;
     struct flight_list flights;
     uint64_t busy_until_ns, last_at_ns;
-    uint64_t down_from_ns, down_until_ns;
+    uint64_t down_until_ns, hole_until_ns;
+    bool burst;
     uint32_t latency_ns, packets;
 };
 
@@ -242,6 +255,7 @@ struct world {
     uint64_t traced;
     uint64_t counter[COUNTER_COUNT]; /* of both devices, summed over all worlds */
     uint64_t status[WC_GENERAL_ERR + 1], virtual_ns, steps, packets, faults;
+    uint64_t fault_kind[FAULT_KINDS];
     bool failed;
     const char *why_kind; /* the format of why: which check it was */
     char why[400];
@@ -267,6 +281,9 @@ bool op_takes_receive(enum wr_opcode opcode);
 void plan_draw(struct world *w);
 
 /* link.c */
+extern const char *const link_fault_name[FAULT_KINDS];
+/* Draws what else may befall the path. */
+void link_draw(struct world *w);
 void link_init(struct world *w, int to);
 void link_fini(struct world *w, int to);
 uint64_t link_next_ns(const struct link *l);
