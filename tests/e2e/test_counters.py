@@ -22,9 +22,11 @@ HOST = "127.0.0.1"
 IPV6 = 1  # GID index: an ICRC over IPv6 is checked in full
 BAD = "drop=3%,dup=2%,reorder=3%:100us,corrupt=1%"
 FIELDS = ("infiniband.bth.opcode", "infiniband.bth.psn", "infiniband.bth.destqp")
-FIELDS += ("infiniband.aeth.syndrome", "infiniband.reth.dmalen", "frame.time_epoch")
+FIELDS += ("infiniband.aeth.syndrome", "infiniband.reth.dmalen", "ipv6.tclass.ecn")
+FIELDS += ("frame.time_epoch",)
 RESPONSES = range(0x0D, 0x13)
 ACK, READ_REQUEST, CNP = 0x11, 0x0C, 0x81
+CE = 3  # of the two ECN bits of the traffic class
 SEQUENCE_NAK = 0x60
 MTU = 1024
 PSNS = 1 << 24
@@ -46,6 +48,7 @@ class Row:
     qpn: int
     syndrome: int
     length: int
+    ecn: int
     time: float
     good: bool
 
@@ -74,15 +77,18 @@ def rows(path):
     return found
 
 
-def count_bad(seen, arrived):
+def count_each(seen, arrived):
+    """What is counted packet by packet; the good ones are returned."""
     seen["rx_icrc_encapsulated"] = sum(not row.good for row in arrived)
-    return [row for row in arrived if row.good]
+    good = [row for row in arrived if row.good]
+    seen["np_ecn_marked_roce_packets"] = sum(row.ecn == CE for row in good)
+    return good
 
 
 def count_requests(arrived):
     """At the end that answers: requests ahead of and behind what is expected."""
     seen = Counter()
-    arrived = count_bad(seen, arrived)
+    arrived = count_each(seen, arrived)
     expected = min((row.psn for row in arrived), key=lambda p: (p - arrived[0].psn + 99) % PSNS)
     for row in arrived:
         ahead = (row.psn - expected) % PSNS
@@ -97,7 +103,7 @@ def count_responses(arrived, first, reads, timeouts):
     """At the end that asks: NAKs, and responses to READs beyond the one that is due, once a gap (a
     timeout begins another one)."""
     seen = Counter()
-    arrived = count_bad(seen, arrived)
+    arrived = count_each(seen, arrived)
     due, noticed = first, False
     timeouts = list(timeouts)
     for row in arrived:
@@ -144,7 +150,7 @@ def compare(side, counters, seen, names=NAMES):
     return f"{side}: " + ", ".join(f"{counters[name]} {name}" for name in names if counters[name])
 
 
-def run_pair(folder, faulty, program, size, iterations):
+def run_pair(folder, faulty, program, size, iterations, *words):
     """(rows, counters) of server and client."""
     e2e.need("tshark")
     sides, results = [], []
@@ -155,7 +161,7 @@ def run_pair(folder, faulty, program, size, iterations):
             options += ["--fault", BAD + ",seed=5"]
         sides.append(Side(gid=IPV6, options=options, env={"VERBENA_STATS": path + ".stats"}))
         results.append(path)
-    words = ["-m", str(MTU)]
+    words = ["-m", str(MTU), *words]
     perftest(*sides, HOST, program, *words, size=size, iterations=iterations, limit_seconds=120)
     return [(rows(path + ".pcap"), counted(path + ".stats")) for path in results]
 
@@ -167,7 +173,7 @@ def check(results, reads, timeouts):
     # The byte that is corrupt may be one of the QPN.
     own = Counter(row.qpn for row in client if row.qpn != target).most_common(1)[0][0]
     cnps = sum(row.opcode == CNP for row in server + client)
-    demand(cnps == 0, f"{cnps} CNPs")  # np_cnp_sent is compared with 0, and so are CE marks
+    demand(cnps == 0, f"{cnps} CNPs")  # np_cnp_sent is compared with 0
     at_server = count_requests([row for row in server if row.qpn == target])
     answers = [row for row in client if row.qpn == own]
     times = find_timeouts(client, lambda row: row.qpn == target)
@@ -208,8 +214,19 @@ def nothing_lost():
         return check(results, reads=False, timeouts=True)[2]
 
 
+def marked():
+    """Every packet goes out with the mark that says that the network is congested."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = run_pair(folder, None, "ib_read_bw", 8192, 50, f"--tclass={CE}")
+        at_server, at_client, text = check(results, reads=True, timeouts=True)
+    for seen in (at_server, at_client):
+        demand(seen["np_ecn_marked_roce_packets"] >= 50, f"too few CE marks: {text}")
+    return text
+
+
 def cases(tap):
     tap.run("case_L8__nothing_lost", nothing_lost)
+    tap.run("case_L8__marked", marked)
     tap.run("case_L8__requests_lost", requests_lost)
     tap.run("case_L8__responses_lost", responses_lost)
 
