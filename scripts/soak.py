@@ -37,6 +37,7 @@ RSS_GROWTH_KIB = 4096  # from the end of the warm-up on
 FD_GROWTH = 24  # from half time on: by then all source ports are in use
 FD_MAX = 250  # two families of 64 source ports, flows heard of within half a minute, few others
 SETTLED_SECONDS = 300  # of a run, so that half time is late enough for that
+SUSPECT_SECONDS = 4.0  # from a connection that broke to who may tell that it got no CPU
 QUIET_SECONDS = 15  # without one operation of a pair that nothing disturbs
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -120,6 +121,8 @@ class Pair:
         self.words += ["-R", str(RECONNECT_MS)] + (["-e"] if self.events else [])
         self.ends = [End(self, role, inside) for role, inside in zip("ab", sides)]
         self.disturbed_until = 0.0
+        self.starved_at = 0.0  # one of the two got no CPU for a while
+        self.suspects = []  # connections that broke: (when, what was said)
         self.operations = 0
         self.moved = time.monotonic()
 
@@ -142,6 +145,7 @@ class Run:
         self.pairs = []
         self.done = {"stopped": 0, "killed": 0, "link down": 0}
         self.broken = 0
+        self.starved = 0
         self.idle = {}  # what stalled: CPU shares of who waited
         self.idle_other = {}
         self.latest = {}  # (end, start): figures
@@ -165,6 +169,11 @@ class Run:
                 raise Violation(f"{end.name}: exit code {status}\n{end.process.tail()}")
         now = time.monotonic()
         for pair in self.pairs:
+            # Both had the time to tell that the machine was busy with others.
+            while pair.suspects and now - pair.suspects[0][0] > SUSPECT_SECONDS:
+                when, text = pair.suspects.pop(0)
+                if abs(pair.starved_at - when) > SUSPECT_SECONDS:
+                    raise Violation(text)
             total = sum(self.operations(end) for end in pair.ends)
             if total != pair.operations or now < pair.disturbed_until:
                 pair.operations, pair.moved = total, now
@@ -180,7 +189,10 @@ class Run:
             self.broken += 1
             when = float(re.search(r" at=([0-9.]+)", line).group(1))
             if when > end.pair.disturbed_until:
-                raise Violation(f"{end.name}: without a reason: {line}")
+                end.pair.suspects.append((when, f"{end.name}: without a reason: {line}"))
+        elif line.startswith("starved "):
+            self.starved += 1
+            end.pair.starved_at = float(re.search(r" at=([0-9.]+)", line).group(1))
         elif line.startswith("hang "):
             self.core(end)
             raise Violation(f"{end.name}: {line}")
@@ -384,7 +396,8 @@ class Run:
             + ", ".join(f"{what} {n}" for what, n in self.done.items())
             + f"; connections {total.get('connections', 0)}, renewed in order "
             f"{total.get('reconnects', 0)}, broken {total.get('breaks', 0)}, "
-            f"WRs flushed {total.get('flushed', 0)}"
+            f"WRs flushed {total.get('flushed', 0)}; times that a process waited for a CPU "
+            f"for 0.25 s: {self.starved}"
         )
         print("counters of the processes that ended in order:")
         for name in COUNTERS:

@@ -4,7 +4,7 @@
  *   VERBENA_FAULT=SPEC        faults on what is sent (port_fault.h)
  *   VERBENA_PCAP=FILE         capture of all packets
  *   VERBENA_STATS=FILE or -   counters at the end
- *   VERBENA_ALLOW_UIDS=N,N    users whose forwarded packets are taken, and who are given theirs
+ *   VERBENA_ALLOW_UIDS=N,N    users who share the port with us, passing packets on
  *   VERBENA_GSO=0             every packet its own datagram
  *   VERBENA_FLOWS=0           no sockets for single flows
  */

@@ -61,8 +61,9 @@ VERBENA_EXPORT int verbena_device_list(struct verbena_device **out, size_t *n);
 VERBENA_EXPORT int verbena_device_query(struct verbena_context *ctx, struct verbena_device *out);
 
 /*
- * -ENODEV: no such device; -EADDRINUSE: UDP port 4791 belongs to another user or to the kernel (a
- * message on stderr names the holder); others from the system. owner: for port events.
+ * -ENODEV: no such device; -EADDRINUSE: UDP port 4791 belongs to another user, with whom we do not
+ * share it, or to the kernel (a message on stderr names the holder); others from the system.
+ * owner: for port events.
  */
 VERBENA_EXPORT int verbena_open(const char *device_name, const struct verbena_callbacks *cb,
                                 void *owner, struct verbena_context **out);

@@ -146,7 +146,7 @@ void udp_flow_heard(struct port_udp *u, struct udp_source *s, const struct udp_r
     }
     if (f->kind != UDP_FD_FLOW)
         s->heard_ns = u->rx_now_ns;
-    if (f->kind != UDP_FD_CONNECTION || u->config.no_flows)
+    if (f->kind != UDP_FD_CONNECTION || u->config.no_flows || u->guest.on)
         return;
     /* Ours come by way of another, although we have a socket for them: that one has a newer. */
     if (s->flow != NULL && u->rx_now_ns - s->flow->opened_ns > SUPERSEDED_NS)
@@ -272,7 +272,7 @@ bool udp_flow_rescue(struct port_udp *u)
     uint64_t lag = atomic_load_explicit(&u->lag_ns, memory_order_relaxed);
     uint64_t received = atomic_load_explicit(&u->counter[UDP_udp_rx_packets], memory_order_relaxed);
     bool again = false;
-    if (u->config.no_flows || since < LOOK_NS)
+    if (u->config.no_flows || u->guest.on || since < LOOK_NS)
         return false;
     if (since > LOOK_STALE_NS)
         u->stuck_count = 0;

@@ -195,6 +195,10 @@ unsigned udp_slot_read(struct port_udp *u, struct udp_fd *connection)
             closed = true;
             break;
         }
+        if (udp_guest_is_hello(u->rx_iov[i].iov_base, n)) {
+            udp_guest_answer(u, connection);
+            continue;
+        }
         if ((u->rx_message[i].msg_hdr.msg_flags & MSG_TRUNC) != 0 ||
             !run_from_message(u->rx_iov[i].iov_base, n, connection, &run) || !run_ours(u, &run)) {
             udp_count(u, UDP_slot_drop_malformed, 1);
@@ -228,11 +232,8 @@ static bool connection_spare(struct port_udp *u, uint32_t slot)
     return false;
 }
 
-/* A connection to the owner of a slot, cached; -errno when there is none. */
-static int slot_connect(struct port_udp *u, uint32_t slot)
+int udp_slot_dial(struct port_udp *u, uint32_t slot)
 {
-    if (u->slot_fd[slot] >= 0)
-        return u->slot_fd[slot];
     int fd = slot_socket();
     if ((fd == -EMFILE || fd == -ENFILE) && connection_spare(u, slot))
         fd = slot_socket();
@@ -252,8 +253,19 @@ static int slot_connect(struct port_udp *u, uint32_t slot)
         close(fd);
         return err;
     }
-    u->slot_fd[slot] = fd;
     return fd;
+}
+
+/* The same, cached. */
+static int slot_connect(struct port_udp *u, uint32_t slot)
+{
+    if (u->slot_fd[slot] < 0) {
+        int fd = udp_slot_dial(u, slot);
+        if (fd < 0)
+            return fd;
+        u->slot_fd[slot] = fd;
+    }
+    return u->slot_fd[slot];
 }
 
 void udp_slot_forward(struct port_udp *u, uint32_t slot, const struct udp_run *run, uint8_t *bytes,

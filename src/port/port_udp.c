@@ -246,31 +246,59 @@ static const struct port_ops udp_ops = {
     .close = udp_close,
 };
 
-/* Sockets of both families; one may be missing from the kernel, not both. */
-static int open_wildcards(struct port_udp *u)
+static uint32_t rcvbuf_of(int fd)
 {
-    int missing = 0;
+    int size = 0;
+    socklen_t n = sizeof(size);
+    getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, &n);
+    return (uint32_t)size;
+}
+
+/* One family may be missing from the kernel, not both. IPv4 first, always: of two users that reach
+ * for a free port one gets neither. */
+int udp_members_open(struct port_udp *u)
+{
+    int fd[2] = {-1, -1}, err = 0;
+    for (int v6 = 0; v6 < 2 && err == 0; v6++) {
+        fd[v6] = member_socket(u, v6 != 0);
+        if (fd[v6] < 0 && fd[v6] != -EAFNOSUPPORT && fd[v6] != -EADDRNOTAVAIL)
+            err = fd[v6];
+    }
+    if (err == 0 && fd[0] < 0 && fd[1] < 0)
+        err = -EAFNOSUPPORT;
     for (int v6 = 0; v6 < 2; v6++) {
-        int fd = member_socket(u, v6 != 0);
-        if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL) {
-            missing++;
+        struct udp_fd *f = NULL;
+        if (fd[v6] < 0)
+            continue;
+        if (err != 0) {
+            close(fd[v6]);
             continue;
         }
-        if (fd < 0)
-            return fd;
-        int size = 0;
-        socklen_t n = sizeof(size);
-        getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, &n);
-        u->rcvbuf_bytes = (uint32_t)size;
-        struct udp_fd *f = NULL;
-        int err = udp_fd_add(u, fd, UDP_FD_WILDCARD, v6 != 0, &f);
+        u->rcvbuf_bytes = rcvbuf_of(fd[v6]);
+        err = udp_fd_add(u, fd[v6], UDP_FD_WILDCARD, v6 != 0, &f);
         if (err != 0)
-            return err;
-        u->watch[v6].fd = fd;
+            continue;
+        udp_watch_member(u, v6 != 0, fd[v6]);
         if (u->hot == NULL)
             u->hot = f;
     }
-    return missing == 2 ? -EAFNOSUPPORT : 0;
+    return err;
+}
+
+/* As a member of the port, or, where it is another user's, as a guest. */
+static int join(struct port_udp *u)
+{
+    int err = udp_members_open(u);
+    if (err != -EADDRINUSE || u->config.allow_uids == 0)
+        return err;
+    /* What a member that passes packets on to us takes in. */
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    wildcard_options(u, fd, false);
+    u->rcvbuf_bytes = rcvbuf_of(fd);
+    close(fd);
+    return udp_guest_begin(u);
 }
 
 int port_udp_create(const struct port_udp_config *config, struct port **out)
@@ -300,7 +328,7 @@ int port_udp_create(const struct port_udp_config *config, struct port **out)
     err = err == 0 ? udp_rx_init(u) : err;
     /* The slot comes before the sockets: whoever gets our packets must be able to pass them on. */
     err = err == 0 ? udp_slot_claim(u) : err;
-    err = err == 0 ? open_wildcards(u) : err;
+    err = err == 0 ? join(u) : err;
     if (err != 0) {
         udp_close(&u->port);
         return err;

@@ -40,7 +40,9 @@
     X(leader_asked)           /* questions whether the leader runs */                              \
     X(leader_stalled)         /* it did not answer */                                              \
     X(leader_moved)           /* we gave the part to one that answers */                           \
-    X(leader_unknown)         /* nobody answered from any place */
+    X(leader_unknown)         /* nobody answered from any place */                                 \
+    X(guest_hosts)            /* members of another user's port found to pass packets on to us */  \
+    X(guest_took_port)        /* the other user's processes were gone */
 
 enum udp_counter {
 #define X(name) UDP_##name,

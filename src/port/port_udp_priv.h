@@ -45,7 +45,9 @@ enum udp_fd_kind {
     UDP_FD_WILDCARD,   /* 0.0.0.0:4791 or [::]:4791 */
     UDP_FD_FLOW,       /* connected to one peer's source */
     UDP_FD_LISTENER,   /* our slot */
-    UDP_FD_CONNECTION, /* from a process that forwards to us */
+    UDP_FD_CONNECTION, /* from a process that forwards to us, or asks */
+    UDP_FD_HOST,       /* guest: to our host, or who may become it */
+    UDP_FD_TIMER,      /* guest */
 };
 
 struct udp_source;
@@ -99,6 +101,17 @@ struct udp_stuck {
     unsigned looks;    /* that found them, and never fewer bytes */
     uint64_t since_ns; /* the first of them */
     uint64_t packets;  /* that we had received by then */
+};
+
+/* Of a process that does not hold the port; port_guest.c. */
+struct udp_guest {
+    bool on;
+    bool asked;           /* the host, which has not answered yet */
+    struct udp_fd *host;  /* or NULL */
+    struct udp_fd *timer; /* NULL: not a guest */
+    unsigned candidates;  /* descriptors of kind HOST besides it */
+    uint32_t looked;      /* slots, of this search */
+    uint64_t retry_ns;
 };
 
 struct udp_tx_socket {
@@ -175,6 +188,8 @@ struct port_udp {
     uint64_t stuck_ns; /* of the look */
     unsigned answers;  /* of the leader */
 
+    struct udp_guest guest;
+
     /* Slots. */
     struct udp_fd *listener;
     int accept_spare_fd; /* given up for a connection when no descriptor is left; or -1 */
@@ -218,6 +233,8 @@ int udp_spare_fd(void);
 /* A datagram socket on the RoCE port of the wildcard address, the last of its group, not yet in the
  * epoll set; or -errno. */
 int udp_socket_wildcard(struct port_udp *u, bool v6);
+/* The sockets by which this process is a member: all or none. -EADDRINUSE: another user's port. */
+int udp_members_open(struct port_udp *u);
 
 /* port_udp_tx.c */
 int udp_tx_init(struct port_udp *u);
@@ -238,6 +255,8 @@ unsigned udp_rx_run(struct port_udp *u, struct udp_run *run);
 
 /* port_slot.c */
 int udp_slot_claim(struct port_udp *u);
+/* A new connection to the owner of a slot, whose user is allowed; or -errno. */
+int udp_slot_dial(struct port_udp *u, uint32_t slot);
 void udp_slot_fini(struct port_udp *u);
 void udp_slot_accept(struct port_udp *u);
 /* Reads forwarded runs; returns packets seen. */
@@ -259,6 +278,15 @@ void udp_flow_tidy(struct port_udp *u);
  * not read are taken over. True: look again soon. */
 bool udp_flow_rescue(struct port_udp *u);
 bool udp_flow_silence(const struct port_udp *u); /* of a source heard lately */
+
+/* port_guest.c */
+/* The port is another user's: finds a host. 0; -EADDRINUSE: there is none. */
+int udp_guest_begin(struct port_udp *u);
+void udp_guest_read(struct port_udp *u, struct udp_fd *host);
+void udp_guest_timer(struct port_udp *u, struct udp_fd *timer);
+/* Is this message a guest's question? Then it gets its answer. */
+bool udp_guest_is_hello(const uint8_t *bytes, uint32_t n);
+void udp_guest_answer(struct port_udp *u, const struct udp_fd *connection);
 
 static inline bool udp_watch_is_probe(const struct udp_run *run)
 {

@@ -311,6 +311,12 @@ static unsigned fd_read(struct port_udp *u, struct udp_fd *f)
     case UDP_FD_CONNECTION:
         seen = udp_slot_read(u, f);
         break;
+    case UDP_FD_HOST:
+        udp_guest_read(u, f);
+        break;
+    case UDP_FD_TIMER:
+        udp_guest_timer(u, f);
+        break;
     }
     hand_over(u);
     if (f->give_up && !f->dead) {

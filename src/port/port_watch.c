@@ -83,7 +83,8 @@ void udp_watch_init(struct port_udp *u)
     u->watch_nonce = rng_next(&u->rng);
     for (unsigned i = 0; i < 2; i++) {
         struct udp_watch *w = &u->watch[i];
-        w->fd = w->claim_fd = -1;
+        atomic_init(&w->fd, -1);
+        w->claim_fd = -1;
         w->jitter = (uint32_t)rng_next(&u->rng);
         atomic_init(&w->due_ns, UINT64_MAX);
         atomic_init(&w->place, NOWHERE);
@@ -97,6 +98,31 @@ void udp_watch_expect(struct port_udp *u, bool v6, int qps)
     /* The first one wants the next turn, which comes with the next flush. */
     if (atomic_fetch_add(&w->wanted, (uint32_t)qps) == 0)
         atomic_store(&w->due_ns, 0);
+}
+
+void udp_watch_member(struct port_udp *u, bool v6, int fd)
+{
+    atomic_store(&u->watch[v6].fd, fd);
+    if (atomic_load(&u->watch[v6].wanted) != 0)
+        atomic_store(&u->watch[v6].due_ns, 0);
+}
+
+void udp_watch_hosted(struct port_udp *u, uint64_t until_ns)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct udp_watch *w = &u->watch[i];
+        atomic_store(&w->hosted_until_ns, until_ns);
+        /* Not at rest because somebody asked: then its turn comes anyhow. */
+        uint64_t never = UINT64_MAX;
+        if (atomic_load(&w->fd) >= 0)
+            atomic_compare_exchange_strong(&w->due_ns, &never, 0);
+    }
+}
+
+/* Does anybody expect packets: QPs of ours, or a guest? */
+static bool wanted(const struct udp_watch *w, uint64_t now_ns)
+{
+    return atomic_load(&w->wanted) != 0 || atomic_load(&w->hosted_until_ns) > now_ns;
 }
 
 /* A datagram socket from whose port nobody has heard; or -1. */
@@ -254,7 +280,7 @@ static void scan_end(struct port_udp *u, struct udp_watch *w, bool v6, uint64_t 
         scan(u, w, v6, now_ns);
         return;
     }
-    bool moved = place != NOWHERE && udp_watch_program(w->fd, place) == 0;
+    bool moved = place != NOWHERE && udp_watch_program(atomic_load(&w->fd), place) == 0;
     if (w->claim_fd >= 0)
         close(w->claim_fd);
     w->claim_fd = -1;
@@ -280,10 +306,10 @@ static void turn(struct port_udp *u, struct udp_watch *w, bool v6, uint64_t now_
     uint64_t due_ns = atomic_load(&w->due_ns);
     uint64_t late_ns = due_ns != 0 && due_ns < now_ns ? now_ns - due_ns : 0;
     lag_update(u, late_ns);
-    if (atomic_load(&w->wanted) == 0 || w->fd < 0) {
+    if (!wanted(w, now_ns) || atomic_load(&w->fd) < 0) {
         w->state = UDP_WATCH_REST;
         atomic_store(&w->due_ns, UINT64_MAX);
-        if (atomic_load(&w->wanted) != 0 && w->fd >= 0)
+        if (wanted(w, now_ns) && atomic_load(&w->fd) >= 0)
             atomic_store(&w->due_ns, now_ns); /* wanted just now */
         return;
     }

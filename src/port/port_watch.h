@@ -21,8 +21,9 @@ enum udp_watch_state {
 
 /* Of one address family; port_watch.c. The sending side's, but for what is atomic. */
 struct udp_watch {
-    int fd;                    /* our wildcard socket, -1: none */
-    _Atomic uint32_t wanted;   /* QPs that expect packets; any thread */
+    _Atomic int fd;                   /* our wildcard socket, -1: none; by the receiving side */
+    _Atomic uint32_t wanted;          /* QPs that expect packets; any thread */
+    _Atomic uint64_t hosted_until_ns; /* on behalf of a guest; by the receiving side */
     _Atomic uint64_t due_ns;   /* next turn; the receiving side moves it when an answer comes */
     _Atomic uint64_t asked_ns; /* the last question */
     _Atomic uint64_t answer_due_ns;
@@ -41,6 +42,10 @@ struct udp_watch {
 void udp_watch_init(struct port_udp *u);
 /* The program of fd's group: places[leader] gets what has no socket of its own. -errno. */
 int udp_watch_program(int fd, uint32_t leader);
+/* This process is a member now. */
+void udp_watch_member(struct port_udp *u, bool v6, int fd);
+/* Receiving side: a guest expects packets, too. */
+void udp_watch_hosted(struct port_udp *u, uint64_t until_ns);
 /* qps: 1 or -1 that expect packets. */
 void udp_watch_expect(struct port_udp *u, bool v6, int qps);
 /* Its descriptors. */

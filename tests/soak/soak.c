@@ -25,6 +25,8 @@
 
 enum { TICK_MS = 100, POLL_PAUSE_US = 100, CQ_ENTRIES = 1024 };
 
+static const double STARVED_SECONDS = 0.25; /* without a turn */
+
 struct soak s = {.listen_fd = -1, .control_fd = -1, .lanes = 4, .mtu = IBV_MTU_1024};
 static volatile sig_atomic_t end_wanted;
 
@@ -268,6 +270,31 @@ static void wait_for_more(void)
         ibv_ack_cq_events(cq, 1);
 }
 
+/* How long this thread has waited for a CPU, in seconds; 0 where the kernel does not tell. */
+static double waited_seconds(void)
+{
+    static int fd = -1;
+    char text[80] = "";
+    unsigned long long waited_ns = 0;
+    if (fd < 0)
+        fd = open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || pread(fd, text, sizeof(text) - 1, 0) <= 0 ||
+        sscanf(text, "%*u %llu", &waited_ns) != 1)
+        return 0;
+    return (double)waited_ns / 1e9;
+}
+
+/* A machine that gives us no CPU for a while may break a connection: told, so that it is not taken
+ * for a fault. gap: since the last turn. */
+static void starved_tell(double gap, double now)
+{
+    static double before;
+    double waited = waited_seconds();
+    if (gap > STARVED_SECONDS && waited - before > gap / 2)
+        printf("starved for=%.3f at=%.3f\n", gap, now);
+    before = waited;
+}
+
 /* We, too, may have been stopped: that is no time in which the peer did nothing. */
 static void gap_forgive(double gap)
 {
@@ -307,6 +334,7 @@ static void run(void)
         double now = now_seconds();
         if (now - last > 5 * TICK_MS / 1e3)
             gap_forgive(now - last);
+        starved_tell(now - last, now);
         last = now;
         if (now - told > 1) {
             stat_print("stat");
