@@ -329,11 +329,43 @@ static void case_29__sizes(void **state)
         .wq_type = IBV_WQT_RQ, .max_wr = 4, .max_sge = 1, .pd = r.pd, .cq = r.cq};
     errno = 0;
     assert_false(null_result(ibv_create_wq(r.ctx, &wq)));
+    struct ibv_modify_cq_attr moderate = {.attr_mask = IBV_CQ_ATTR_MODERATE};
+    assert_int_equal(attr.cq_mod_caps.max_cq_count | attr.cq_mod_caps.max_cq_period, 0);
+    assert_false(works(ibv_modify_cq(r.cq, &moderate)));
     assert_int_equal(attr.tso_caps.max_tso | attr.tso_caps.supported_qpts, 0);
     assert_int_equal(attr.pci_atomic_caps.fetch_add | attr.pci_atomic_caps.swap |
                          attr.pci_atomic_caps.compare_swap,
                      0);
     assert_int_equal(attr.raw_packet_caps | attr.xrc_odp_caps, 0);
+    rig_close(&r);
+}
+
+/* What has no size or flag, and is not here, is refused as well. */
+static void case_29__not_offered(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct ibv_td_init_attr td = {0};
+    struct ibv_counters_init_attr counters = {0};
+    struct ibv_flow_action_esp_attr esp = {0};
+    struct ibv_sge sge;
+
+    rig_open(&r);
+    struct ibv_parent_domain_init_attr domain = {.pd = r.pd};
+    sge = rig_sge(&r, 0, 64);
+    errno = 0;
+    assert_false(null_result(ibv_alloc_td(r.ctx, &td)));
+    errno = 0;
+    assert_false(null_result(ibv_alloc_parent_domain(r.ctx, &domain)));
+    errno = 0;
+    assert_false(null_result(ibv_alloc_null_mr(r.pd)));
+    errno = 0;
+    assert_false(null_result(ibv_create_counters(r.ctx, &counters)));
+    errno = 0;
+    assert_false(null_result(ibv_create_flow_action_esp(r.ctx, &esp)));
+    errno = 0;
+    assert_false(null_result(ibv_reg_dmabuf_mr(r.pd, 0, 64, 0, 0, IBV_ACCESS_LOCAL_WRITE)));
+    assert_false(works(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1)));
     rig_close(&r);
 }
 
@@ -512,7 +544,7 @@ int main(void)
         cmocka_unit_test(case_22__no_windows), cmocka_unit_test(case_25__no_windows),
         cmocka_unit_test(case_26__no_windows), cmocka_unit_test(case_29__flags),
         cmocka_unit_test(case_29__sizes),      cmocka_unit_test(case_29__limits),
-        cmocka_unit_test(case_29__atomics),
+        cmocka_unit_test(case_29__atomics),    cmocka_unit_test(case_29__not_offered),
     };
     ino_t before = private_net_inode();
 
