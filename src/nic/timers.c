@@ -30,8 +30,9 @@ void timers_request_sent(struct qp *qp, uint64_t now_ns)
 
 void timers_progress(struct qp *qp, uint64_t now_ns)
 {
-    /* Nothing is sent while an RNR timer runs; the ack timer starts with what is sent after. */
-    if (requester_waiting(qp) && !qp->req.rnr_wait)
+    /* Nothing is sent while an RNR timer runs, nothing is out when all of it goes again: the ack
+     * timer starts with what is sent after. */
+    if (requester_waiting(qp) && !qp->req.rnr_wait && !psn_eq(qp->req.next, qp->req.una))
         ack_arm(qp, now_ns);
     else
         qp->req.ack_deadline_ns = 0;

@@ -522,7 +522,7 @@ static void play(const struct step *st)
 {
     /* Input and posts add up until something looks at what came of them. */
     if (st->kind != IN && st->kind != POST && st->kind != RECV && st->kind != TIME &&
-        st->kind != REVOKE)
+        st->kind != HOLD && st->kind != REVOKE)
         drain();
     if (st->kind != OUT && s.head != s.tail) {
         const struct packet *p = &s.queue[s.head % QUEUE_PACKETS];
@@ -548,6 +548,10 @@ static void play(const struct step *st)
         break;
     case TIME:
         step_time(st);
+        break;
+    case HOLD:
+        say("  HOLD   %llu ns\n", (unsigned long long)st->ns);
+        s.now += st->ns;
         break;
     case EVENT:
         step_event(st);

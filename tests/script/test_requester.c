@@ -273,6 +273,13 @@ static const struct dialogue dialogues[] = {
         POST0(1), OUT0(100), ACK(.psn = 100, .msn = 1, .syn = CREDITS(1)), SENT(1),
         ACK(.psn = 105, .msn = 9, .syn = CREDITS(9)), POST0(2), POST0(3), OUT0(101), {SILENT},
         ACK(.psn = 101, .msn = 2), OUT0(102), SENT(2), ACK(.psn = 102, .msn = 3), SENT(3))},
+    {"credits__of_an_earlier_life_are_not_taken", true, WITH(), STEPS(
+        ACK(.psn = 0xf00000, .syn = CREDITS(0)), POST0(1), POST0(2), OUT0(100), OUT0(101),
+        ACK(.psn = 101, .msn = 2), SENT(1), SENT(2), {COUNT, COUNTER_req_stale_acks, .n = 1})},
+    {"credits__of_a_responder_that_has_taken_nothing", false, WITH(), STEPS(
+        ACK(.psn = 99, .syn = CREDITS(1)), POST0(1), POST0(2), OUT0(100), {SILENT},
+        ACK(.psn = 100, .msn = 1, .syn = CREDITS(1)), OUT0(101), SENT(1), ACK(.psn = 101, .msn = 2),
+        SENT(2))},
     {"credits__a_read_in_pieces_is_several_messages", false, WITH(.window_bytes = 2048), STEPS(
         POST0(1), OUT0(100), ACK(.psn = 100, .msn = 1, .syn = CREDITS(2)), SENT(1),
         {POST, WR_RDMA_READ, .id = 2, .len = 1030},

@@ -103,6 +103,18 @@ static const struct dialogue dialogues[] = {
         POST0(1), OUT0(100),
         ACK(.psn = 100, .syn = NAK(0)), ACK(.psn = 100, .syn = NAK(0)), OUT0(100),
         ACK(.psn = 100, .syn = NAK(0)), FAILED(1, WC_RETRY_EXC_ERR))},
+    /* IBA 9.7.6.1.3: from the moment the request is out; here all that is out goes again */
+    {"ack_timer__not_before_the_request_goes_again", true, WITH(.timeout = 1), STEPS(
+        {POST, WR_RDMA_READ, .id = 1, .len = 512},
+        {OUT, OP_READ_REQUEST, .psn = 100, .dma_len = 512, .ack_req = true},
+        {IN, OP_READ_RESP_LAST, .psn = 101, .msn = 1, .len = 256, .at = 256},
+        {IN, OP_READ_RESP_FIRST, .psn = 100, .msn = 1, .len = 256},
+        {HOLD, .ns = 5 * US},
+        {OUT, OP_READ_REQUEST, .psn = 101, .va = 256, .dma_len = 256, .ack_req = true},
+        {TIME, .ns = 8192 - 1}, {SILENT}, {TIME, .ns = 1},
+        {OUT, OP_READ_REQUEST, .psn = 101, .va = 256, .dma_len = 256, .ack_req = true},
+        {IN, OP_READ_RESP_ONLY, .psn = 101, .msn = 1, .len = 256, .at = 256},
+        {SCQE, WC_RDMA_READ, .id = 1, .len = 512}, {MEM, .len = 512}, {STATE, QP_STATE_RTS}, {SILENT})},
 };
 /* clang-format on */
 

@@ -43,7 +43,8 @@ static void sink_train(struct nic_sink *sink, const struct train *t);
 void link_init(struct world *w, int to)
 {
     struct link *l = &w->link[to];
-    *l = (struct link){.sink = {.train = sink_train}, .world = w, .to = to};
+    *l = (struct link){.world = w, .to = to};
+    w->source[to] = (struct source){.sink = {.train = sink_train}, .world = w, .from = to};
     l->latency_ns = w->opt.latency_ns;
     TAILQ_INIT(&l->flights);
 }
@@ -70,10 +71,20 @@ uint64_t link_next_ns(const struct link *l)
     return f == NULL ? UINT64_MAX : f->at_ns;
 }
 
-static int pair_of(const struct world *w, int to, uint32_t qpn)
+/* The QP that made a train: its path is the QP's own. */
+static const struct slot *slot_of(const struct world *w, int from, const struct train *t)
 {
-    for (int i = 0; i < w->opt.pairs; i++)
-        if (w->node[to].qp[i]->qpn == qpn)
+    const struct node *n = &w->node[from];
+    for (int i = 0; i < n->slots; i++)
+        if (&n->slot[i].qp->attr.path == t->path)
+            return &n->slot[i];
+    return NULL;
+}
+
+static int node_of(const struct world *w, const struct net_addr *addr)
+{
+    for (int i = 0; i < w->opt.nodes; i++)
+        if (memcmp(&w->node[i].addr, addr, sizeof(*addr)) == 0)
             return i;
     return -1;
 }
@@ -84,7 +95,7 @@ void link_draw(struct world *w)
     if (o->perfect)
         return;
     if (tape_below(w->tape, 8) == 7)
-        o->one_way = 1 + (int)tape_below(w->tape, NODES);
+        o->one_way = 1 + (int)tape_below(w->tape, (uint32_t)o->nodes);
     if (tape_below(w->tape, 6) == 5) {
         o->burst_ppm = tape_below(w->tape, 2) == 0 ? 500 : 5000;
         o->burst_end_ppm = tape_below(w->tape, 2) == 0 ? 300000 : 50000;
@@ -294,29 +305,10 @@ static uint64_t arrival_ns(struct world *w, struct link *l, uint32_t bytes, enum
     return at;
 }
 
-static void send_packet(struct world *w, struct link *l, const struct train *t,
-                        const struct train_packet *p)
+/* Into the link, as its fate will have it. */
+static void launch(struct world *w, struct link *l, struct flight *f, enum fate fate,
+                   uint32_t bytes)
 {
-    int pair = pair_of(w, l->to, p->h.bth.dest_qp);
-    if (pair < 0) {
-        world_fail(w, "packet to QPN 0x%x, which nobody has", p->h.bth.dest_qp);
-        return;
-    }
-    sniff_sent(w, 1 - l->to, &p->h);
-    w->sent_packets++;
-    l->packets++;
-    if (w->opt.shift_packets != 0 && l->packets % w->opt.shift_packets == 0 && faulty(w, l))
-        change_path(w, l);
-    uint32_t bytes = roce_packet_bytes(p->h.bth.opcode, p->payload_bytes);
-    bool response = opcode_info(p->h.bth.opcode)->flags & OPF_RESPONSE;
-    enum fate fate = draw_fate(w, l, &w->dir[pair * 2 + (response ? l->to : 1 - l->to)], bytes);
-    struct trace_event *e = world_trace(w, TRACE_SENT, 1 - l->to);
-    e->h = p->h;
-    e->payload_bytes = p->payload_bytes;
-    e->note = fate_name[fate];
-    if (fate == FATE_DROP)
-        return;
-    struct flight *f = flight_make(w, t, p);
     f->at_ns = arrival_ns(w, l, bytes, fate);
     if (fate == FATE_CORRUPT)
         corrupt(w, f);
@@ -329,10 +321,40 @@ static void send_packet(struct world *w, struct link *l, const struct train *t,
     }
 }
 
+static void send_packet(struct world *w, int from, const struct train *t,
+                        const struct train_packet *p)
+{
+    const struct slot *s = slot_of(w, from, t);
+    int to = node_of(w, &t->path->remote);
+    if (s == NULL || s->pair < 0 || to < 0) {
+        world_fail(w, "node %d sends what no QP of it can send", from);
+        return;
+    }
+    bool response = opcode_info(p->h.bth.opcode)->flags & OPF_RESPONSE;
+    struct direction *d = world_direction(w, s->pair, s->side, !response);
+    struct link *l = &w->link[to];
+    sniff_sent(w, d, &p->h, p->payload_bytes);
+    w->sent_packets++;
+    l->packets++;
+    if (w->opt.shift_packets != 0 && l->packets % w->opt.shift_packets == 0 && faulty(w, l))
+        change_path(w, l);
+    uint32_t bytes = roce_packet_bytes(p->h.bth.opcode, p->payload_bytes);
+    enum fate fate = draw_fate(w, l, d, bytes);
+    struct trace_event *e = world_trace(w, TRACE_SENT, from);
+    e->h = p->h;
+    e->payload_bytes = p->payload_bytes;
+    e->note = fate_name[fate];
+    if (fate == FATE_DROP)
+        return;
+    struct flight *f = flight_make(w, t, p);
+    f->pair = s->pair;
+    launch(w, l, f, fate, bytes);
+}
+
 static void sink_train(struct nic_sink *sink, const struct train *t)
 {
-    struct link *l = (struct link *)sink;
-    struct world *w = l->world;
+    struct source *source = (struct source *)sink;
+    struct world *w = source->world;
     uint32_t total = 0;
     for (unsigned i = 0; i < t->packets; i++) {
         const struct train_packet *p = &t->packet[i];
@@ -341,7 +363,7 @@ static void sink_train(struct nic_sink *sink, const struct train *t)
         total += bytes;
         if (last ? bytes > t->packet_bytes : bytes != t->packet_bytes)
             world_fail(w, "a train whose packets differ in size");
-        send_packet(w, l, t, p);
+        send_packet(w, source->from, t, p);
     }
     if (t->packets == 0 || total != t->total_bytes || total > TRAIN_MAX_BYTES ||
         t->packets > TRAIN_MAX_PACKETS)
@@ -363,31 +385,68 @@ static bool unpack(struct flight *f)
     return true;
 }
 
-void link_deliver(struct world *w, struct link *l)
+/* Takes the next packet that is due off the link; NULL: none that is one still. */
+static struct flight *next_due(struct world *w, struct link *l)
 {
-    struct rx_packet rx[MAX_BATCH];
-    struct flight *held[MAX_BATCH];
-    assert(w->opt.input_batch <= MAX_BATCH);
-    while (!w->failed && link_next_ns(l) <= w->now_ns) {
-        unsigned n = 0;
-        while (n < w->opt.input_batch && link_next_ns(l) <= w->now_ns) {
-            struct flight *f = TAILQ_FIRST(&l->flights);
-            TAILQ_REMOVE(&l->flights, f, link);
-            if (!unpack(f)) {
-                flight_free(f);
-                continue;
-            }
+    while (link_next_ns(l) <= w->now_ns) {
+        struct flight *f = TAILQ_FIRST(&l->flights);
+        TAILQ_REMOVE(&l->flights, f, link);
+        if (unpack(f)) {
             struct trace_event *e = world_trace(w, TRACE_RECEIVED, l->to);
             e->h = f->rx.h;
             e->payload_bytes = f->rx.payload_bytes;
             e->note = f->rx.icrc_ok ? "" : "BAD ICRC";
-            rx[n] = f->rx;
-            held[n++] = f;
+            return f;
         }
-        nic_input(w->node[l->to].nic, w->now_ns, rx, n);
-        check_step(w);
-        sniff_received(w, l->to, rx, n);
+        flight_free(f);
+    }
+    return NULL;
+}
+
+void link_deliver(struct world *w, struct link *l)
+{
+    struct rx_packet rx[MAX_BATCH];
+    struct flight *held[MAX_BATCH];
+    struct flight *f;
+    assert(w->opt.input_batch <= MAX_BATCH);
+    do {
+        unsigned n = 0;
+        int stale = -1;
+        while (n < w->opt.input_batch && stale < 0 && (f = next_due(w, l)) != NULL) {
+            rx[n] = f->rx;
+            held[n] = f;
+            if (sniff_is_stale(w, l->to, f))
+                stale = (int)n;
+            n++;
+        }
+        /* What is not of this life comes alone: it must change nothing. */
+        unsigned own = stale < 0 ? n : (unsigned)stale;
+        if (own > 0) {
+            nic_input(w->node[l->to].nic, w->now_ns, rx, own);
+            check_step(w, l->to);
+            sniff_received(w, l->to, rx, own);
+        }
+        if (stale >= 0) {
+            sniff_stale(w, l->to, &rx[stale]);
+            check_step(w, l->to);
+        }
         for (unsigned i = 0; i < n; i++)
             flight_free(held[i]);
-    }
+    } while (!w->failed && link_next_ns(l) <= w->now_ns);
+}
+
+void link_forge(struct world *w, int to, const struct rx_packet *rx)
+{
+    struct link *l = &w->link[to];
+    struct flight *f = calloc(1, sizeof(*f));
+    assert(f != NULL);
+    f->rx = *rx;
+    f->pair = -1;
+    f->n = rx->payload_bytes;
+    f->bytes = malloc(f->n + (f->n == 0));
+    assert(f->bytes != NULL);
+    for (uint32_t i = 0; i < f->n; i++)
+        f->bytes[i] = (uint8_t)(i * 7 + 1);
+    f->at_ns = w->now_ns;
+    insert(l, f);
 }

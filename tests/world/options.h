@@ -9,10 +9,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { NODES = 2 };
+enum { NODES = 4 }; /* at most */
+
+enum event_mode {
+    EVENTS_NONE,      /* the program polls */
+    EVENTS_ANY,       /* waits for any completion */
+    EVENTS_SOLICITED, /* for solicited ones, and looks now and then */
+    EVENTS_MIXED,
+};
 
 struct options {
-    int pairs;
+    int nodes, pairs; /* pairs: of QPs, whatever lives follow */
     uint32_t mtu;
     uint32_t ops_min, ops_max;
     unsigned op_weight[16]; /* by enum wr_opcode */
@@ -21,11 +28,17 @@ struct options {
     uint32_t send_depth, recv_depth, sges, inline_bytes;
     uint32_t unsignalled_ppm, fence_ppm, solicited_ppm, inline_ppm;
     unsigned small; /* 0, or which of small.c's worlds it is */
-    bool srq, sig_all, events, v6, raw, perfect;
+    bool srq, sig_all, v6, raw, perfect;
+    bool lives;           /* QPs are reset or destroyed and live again */
+    bool keys;            /* regions get other keys under way */
+    bool forged;          /* packets that nobody sent */
+    bool overflow;        /* CQs are too small */
     bool limited;         /* faults never use up the retries of a QP */
     bool late_rts[NODES]; /* only answers at first */
     bool rnr_exhausted;   /* RNR retries may be used up */
-    int cq_mode;          /* 0: one a node, 1: send and receive, 2: two a QP */
+    enum event_mode events;
+    int cq_mode; /* 0: one a node, 1: send and receive, 2: two a QP */
+    uint32_t srq_limit;
     uint8_t rd_atomic[NODES], dest_rd_atomic[NODES];
     uint8_t timeout, retry_cnt, rnr_retry, rnr_timer;
     uint32_t window_bytes;

@@ -38,7 +38,7 @@ static bool is_atomic(enum wr_opcode opcode)
     return opcode == WR_ATOMIC_CMP_AND_SWP || opcode == WR_ATOMIC_FETCH_AND_ADD;
 }
 
-static bool is_fetch(const struct op *op)
+bool op_is_fetch(const struct op *op)
 {
     return op->opcode == WR_RDMA_READ || is_atomic(op->opcode);
 }
@@ -60,18 +60,26 @@ enum { OPCODES = sizeof(all_ops) / sizeof(all_ops[0]) };
 static void draw_shape(struct world *w)
 {
     struct options *o = &w->opt;
-    o->pairs = (int)PICK(w, 1, 1, 2, 4);
+    o->nodes = (int)PICK(w, 2, 2, 2, 2, 3, 4, 1);
+    o->pairs = (int)PICK(w, 1, 1, 2, 2, 4, 4, 1, 2, 16);
     o->mtu = PICK(w, 256, 256, 512, 1024, 1024, 2048, 4096);
     o->big = one_in(w, 16);
     o->ops_max = o->big ? 6 : PICK(w, 4, 12, 24, 64);
-    if (o->pairs == 4 && o->ops_max > 24)
+    if (o->pairs >= 4 && o->ops_max > 24)
         o->ops_max = 24;
+    if (o->pairs > 4)
+        o->ops_max = 5;
     o->ops_min = o->ops_max / 3;
     o->max_len = o->big ? 300 * 1024 : o->mtu * PICK(w, 1, 3, 8, 20);
     if (!o->big && o->max_len > 32768)
         o->max_len = 32768;
     if (o->big && o->pairs > 2)
         o->pairs = 2;
+    if (o->big && one_in(w, 8)) {
+        o->max_len = 1 << 20;
+        o->ops_max = 2;
+        o->pairs = 1;
+    }
     bool any = false;
     for (int i = 0; i < OPCODES; i++) {
         o->op_weight[all_ops[i]] = one_in(w, 2) ? tape_range(w->tape, 1, 4) : 0;
@@ -88,17 +96,25 @@ static void draw_shape(struct world *w)
     o->solicited_ppm = PICK(w, 0, 300000);
     o->inline_ppm = PICK(w, 0, 300000);
     o->srq = one_in(w, 4) && !o->big;
+    o->lives = one_in(w, 4) && o->pairs <= 4 && !o->big;
+    o->keys = one_in(w, 6);
+    o->forged = one_in(w, 6);
+    o->overflow = one_in(w, 16) && !o->srq && !o->lives;
     if (o->srq && o->max_len > 8192)
         o->max_len = 8192;
     o->sig_all = one_in(w, 8);
-    o->events = one_in(w, 3);
+    o->events = (enum event_mode)PICK(w, 0, 0, 0, 0, EVENTS_ANY, EVENTS_SOLICITED, EVENTS_MIXED);
     o->v6 = one_in(w, 2);
     o->raw = one_in(w, 4);
-    o->cq_mode = (int)tape_below(w->tape, 3);
+    o->cq_mode = (int)tape_below(w->tape, o->pairs > 4 ? 2 : 3);
+    o->srq_limit = o->srq && one_in(w, 2) ? tape_range(w->tape, 1, o->recv_depth) : 0;
+    uint8_t least = MAX_RD_ATOMIC;
     for (int i = 0; i < NODES; i++) {
         o->dest_rd_atomic[i] = (uint8_t)PICK(w, 16, 1, 2, 4, 7);
-        o->rd_atomic[1 - i] = (uint8_t)tape_range(w->tape, 1, o->dest_rd_atomic[i]);
+        least = o->dest_rd_atomic[i] < least ? o->dest_rd_atomic[i] : least;
     }
+    for (int i = 0; i < NODES; i++)
+        o->rd_atomic[i] = (uint8_t)tape_range(w->tape, 1, least);
     o->window_bytes = PICK(w, 0, 4096, 16384, 65536, 1 << 20);
 }
 
@@ -117,7 +133,7 @@ static void draw_times(struct world *w)
     o->poll_max = PICK(w, 16, 1, 3);
     o->input_batch = PICK(w, 32, 1, 4);
     o->max_trains = PICK(w, 8, 1, 2);
-    o->rnr_timer = (uint8_t)PICK(w, 1, 2, 5, 12, 20);
+    o->rnr_timer = (uint8_t)PICK(w, 1, 2, 5, 12, 20, tape_below(w->tape, 32));
 }
 
 static void draw_faults(struct world *w)
@@ -152,11 +168,12 @@ static void draw_retries(struct world *w)
     uint8_t code = 1;
     while (code < 31 && aeth_ack_timeout_ns(code) < round * 4)
         code++;
-    o->timeout = code;
-    o->retry_cnt = (uint8_t)PICK(w, 7, 3, 4);
-    o->rnr_retry = 7;
-    if (!o->limited) {
-        o->retry_cnt = (uint8_t)PICK(w, 7, 7, 0, 1, 3);
+    o->timeout = o->perfect && one_in(w, 2) ? 0 : code;
+    o->retry_cnt = (uint8_t)PICK(w, 7, 3, 4, 5, 6);
+    o->rnr_exhausted = one_in(w, 8);
+    o->rnr_retry = o->rnr_exhausted ? (uint8_t)tape_below(w->tape, 7) : 7;
+    if (!o->limited && o->timeout != 0) {
+        o->retry_cnt = (uint8_t)PICK(w, 7, 7, 0, 1, 2, 3);
         o->timeout = (uint8_t)(code - tape_below(w->tape, code > 5 ? 5 : code));
         o->rnr_exhausted = one_in(w, 3);
         o->rnr_retry = o->rnr_exhausted ? (uint8_t)tape_below(w->tape, 7) : 7;
@@ -305,7 +322,7 @@ static void draw_op(struct world *w, struct direction *d, uint32_t index, bool *
         op->inv = d->invs++;
     if (op->opcode == WR_LOCAL_INV)
         op->inv = d->local_invs++;
-    if (!is_fetch(op) && op->opcode != WR_LOCAL_INV) {
+    if (!op_is_fetch(op) && op->opcode != WR_LOCAL_INV) {
         op->slices = draw_slices(w, op->slice, REGION_SRC, op->length, o->sges,
                                  d->region[REGION_SRC].bytes, NULL);
         if (op->length <= o->inline_bytes && tape_chance(w->tape, o->inline_ppm))
@@ -333,6 +350,20 @@ static void draw_signalled(struct world *w, struct direction *d)
     }
 }
 
+/* Near the wrap as often as not; a later life's are far from those of the lives before, ahead of
+ * them or behind. */
+static uint32_t draw_psn(struct world *w, const struct pair *p)
+{
+    uint32_t near = 0xffffff - tape_below(w->tape, 64);
+    uint32_t any = (uint32_t)tape_u64(w->tape) & 0xffffff;
+    uint32_t life = (uint32_t)(p - w->pair) - (uint32_t)w->opt.pairs;
+    if (p->successor)
+        return (0x300000 + life * 0x80000 + any % 0x10000) & 0xffffff;
+    if (w->opt.lives)
+        return any & 1 ? near : any & 0xffff;
+    return tape_below(w->tape, 2) == 0 ? near : any;
+}
+
 static void draw_direction(struct world *w, int index)
 {
     struct direction *d = &w->dir[index];
@@ -341,19 +372,22 @@ static void draw_direction(struct world *w, int index)
     bool read_target = false;
     memset(d, 0, sizeof(*d));
     d->pair = index / 2;
-    d->from = index % 2;
-    d->to = 1 - d->from;
+    d->side = index % 2;
+    const struct pair *p = &w->pair[d->pair];
+    d->from = p->end[d->side].node;
+    d->to = p->end[1 - d->side].node;
+    d->dead = p->self && d->side == 1;
     d->bad_op = -1;
     d->region[REGION_SRC].bytes = o->max_len + tape_range(w->tape, 1, 64);
     d->region[REGION_TARGET].bytes = o->max_len + tape_range(w->tape, 1, 64);
     d->region[REGION_RDSRC].bytes = d->region[REGION_TARGET].bytes;
     d->region[REGION_CELLS].bytes = SHARED_CELLS * 8;
-    /* Near the wrap as often as not. */
-    d->psn = tape_below(w->tape, 2) == 0 ? 0xffffff - tape_below(w->tape, 64)
-                                         : (uint32_t)tape_u64(w->tape) & 0xffffff;
+    d->psn = draw_psn(w, p);
     d->ops = o->small ? small_ops(w, index) : tape_range(w->tape, o->ops_min, o->ops_max);
     if (d->ops == 0 || (!o->small && tape_below(w->tape, 8) == 7))
         d->ops = tape_below(w->tape, 2);
+    if (d->dead)
+        d->ops = 0;
     for (uint32_t i = 0; i < d->ops; i++)
         draw_op(w, d, i, &read_target, &sink);
     draw_signalled(w, d);
@@ -365,7 +399,6 @@ static void draw_direction(struct world *w, int index)
 static void draw_receives(struct world *w, struct direction *d, uint32_t *cursor, uint32_t max_len)
 {
     struct pool *pool = d->pool;
-    struct node *n = &w->node[d->to];
     uint32_t extra = tape_below(w->tape, 4);
     for (uint32_t i = 0; i < d->ops; i++)
         if (op_takes_receive(d->op[i].opcode))
@@ -377,7 +410,8 @@ static void draw_receives(struct world *w, struct direction *d, uint32_t *cursor
             need = 0;
         *r = (struct recv){.bytes = w->opt.srq ? max_len : need + tape_below(w->tape, 9) / 8 * 40};
         r->slices = draw_slices(w, r->slice, REGION_RECV, r->bytes, w->opt.sges, 0, cursor);
-        n->recvs++;
+        w->recvs++;
+        assert(w->recvs < MAX_RECVS);
     }
 }
 
@@ -396,19 +430,20 @@ static uint32_t longest_send(const struct world *w, int to)
 
 static void draw_pools(struct world *w)
 {
-    for (int node = 0; node < NODES; node++) {
+    for (int node = 0; node < w->opt.nodes; node++) {
         struct node *n = &w->node[node];
-        uint32_t cursor = 0;
-        n->recvs = 0;
-        uint32_t longest = longest_send(w, node);
+        uint32_t cursor = 0, longest = longest_send(w, node);
+        struct pool *srq = &w->pool[MAX_DIRS + node];
+        *srq = (struct pool){
+            .node = node, .dir = -1, .recv = w->recv + w->recvs, .depth = w->opt.recv_depth};
         for (int i = 0; i < w->dirs; i++) {
             struct direction *d = &w->dir[i];
-            if (d->to != node)
+            if (d->to != node || d->dead)
                 continue;
-            d->pool = &n->pool[w->opt.srq ? 0 : d->pair];
-            if (!w->opt.srq || d->pair == 0)
+            d->pool = w->opt.srq ? srq : &w->pool[i];
+            if (!w->opt.srq)
                 *d->pool = (struct pool){
-                    .node = node, .recv = n->recv + n->recvs, .depth = w->opt.recv_depth};
+                    .node = node, .dir = i, .recv = w->recv + w->recvs, .depth = w->opt.recv_depth};
             draw_receives(w, d, &cursor, longest);
         }
         n->recv_bytes = cursor + 1;
@@ -428,7 +463,7 @@ static bool make_bad(struct world *w, struct direction *d, uint32_t index, enum 
 {
     struct op *op = &d->op[index];
     bool remote =
-        is_fetch(op) || op->opcode == WR_RDMA_WRITE || op->opcode == WR_RDMA_WRITE_WITH_IMM;
+        op_is_fetch(op) || op->opcode == WR_RDMA_WRITE || op->opcode == WR_RDMA_WRITE_WITH_IMM;
     bool send = op_takes_receive(op->opcode) && op->opcode != WR_RDMA_WRITE_WITH_IMM;
     struct recv *r = send ? &d->pool->recv[message_index(d, index)] : NULL;
     if (op->length == 0)
@@ -451,7 +486,7 @@ static bool make_bad(struct world *w, struct direction *d, uint32_t index, enum 
         return is_atomic(op->opcode);
     case BAD_LKEY_RIGHT:
         op->expect = WC_LOC_PROT_ERR;
-        return is_fetch(op);
+        return op_is_fetch(op);
     case BAD_LKEY:
     case BAD_LKEY_PD:
         op->expect = WC_LOC_PROT_ERR;
@@ -477,7 +512,7 @@ static bool make_bad(struct world *w, struct direction *d, uint32_t index, enum 
 
 static void draw_bad(struct world *w)
 {
-    for (int pair = 0; pair < w->opt.pairs; pair++) {
+    for (int pair = 0; pair < w->pairs; pair++) {
         if (tape_below(w->tape, 6) != 5)
             continue;
         struct direction *d = &w->dir[pair * 2 + (int)tape_below(w->tape, 2)];
@@ -506,7 +541,7 @@ static void place(struct world *w, int node, struct region *r, uint32_t align, u
 
 static void layout(struct world *w)
 {
-    for (int i = 0; i < NODES; i++) {
+    for (int i = 0; i < w->opt.nodes; i++) {
         struct node *n = &w->node[i];
         n->mem_bytes = 0;
         n->recv_region.bytes = n->recv_bytes;
@@ -536,29 +571,129 @@ static void layout(struct world *w)
     }
 }
 
-/* What the program does to its QPs on the way: to ERR, or SQD and back; late to RTS. */
-static void draw_controls(struct world *w)
+static uint64_t draw_moment(struct world *w)
 {
-    for (int node = 0; node < NODES; node++) {
-        w->opt.late_rts[node] = one_in(w, 8);
-        for (int pair = 0; w->opt.late_rts[node] && pair < w->opt.pairs; pair++)
-            world_control(w, tape_below(w->tape, 1000000), CONTROL_START, node, pair);
-    }
+    return tape_below(w->tape, 1u << tape_range(w->tape, 8, 22));
+}
+
+/* What is done to all of a node. */
+static void draw_node_controls(struct world *w)
+{
+    for (int pair = 0; pair < w->opt.pairs; pair++)
+        for (int side = 0; side < 2; side++)
+            if (w->opt.late_rts[w->pair[pair].end[side].node])
+                world_control(w, tape_below(w->tape, 1000000), CONTROL_START, pair, side);
     if (one_in(w, 4))
         for (int i = 0; i < 4; i++)
-            world_control(w, tape_below(w->tape, 1000000), CONTROL_RESIZE, i % 2, 0);
-    for (int pair = 0; pair < w->opt.pairs; pair++) {
+            world_control(w, tape_below(w->tape, 1000000), CONTROL_RESIZE, i % w->opt.nodes, 0);
+    for (int i = 0; w->opt.srq && i < 4; i++)
+        world_control(w, draw_moment(w), CONTROL_LIMIT, i % w->opt.nodes, 0);
+    for (int i = 0; w->opt.forged && i < 12; i++)
+        world_control(w, draw_moment(w), CONTROL_FORGE, i % w->opt.nodes, 0);
+}
+
+/* What the program does to its QPs on the way: to ERR, or SQD and back; other keys. */
+static void draw_controls(struct world *w)
+{
+    draw_node_controls(w);
+    for (int pair = 0; pair < w->pairs; pair++) {
         uint32_t what = tape_below(w->tape, 16);
-        int node = (int)tape_below(w->tape, 2);
-        uint64_t at = tape_below(w->tape, 1u << tape_range(w->tape, 8, 22));
+        int side = w->pair[pair].self ? 0 : (int)tape_below(w->tape, 2);
+        uint64_t at = draw_moment(w);
         if (what == 15) {
-            world_control(w, at, CONTROL_ERR, node, pair);
-            w->kill_planned[pair] = true;
+            world_control(w, at, CONTROL_ERR, pair, side);
+            w->pair[pair].kill_planned = true;
         } else if (what >= 13) {
-            world_control(w, at, CONTROL_SQD, node, pair);
-            world_control(w, at + tape_below(w->tape, 500000), CONTROL_RTS, node, pair);
+            world_control(w, at, CONTROL_SQD, pair, side);
+            world_control(w, at + tape_below(w->tape, 500000), CONTROL_RTS, pair, side);
         }
     }
+    for (int i = 0; w->opt.keys && i < 3; i++) {
+        static const enum region_kind kind[] = {REGION_TARGET, REGION_RDSRC, REGION_CELLS,
+                                                REGION_SRC,    REGION_SINK,  REGION_RECV};
+        int dir = (int)tape_below(w->tape, (uint32_t)w->dirs);
+        uint64_t at = draw_moment(w);
+        world_control(w, at, CONTROL_KEY, dir, (int)kind[tape_below(w->tape, 6)]);
+    }
+}
+
+/* Between which nodes, and is one its own peer? */
+static void draw_pair(struct world *w, struct pair *p)
+{
+    const struct options *o = &w->opt;
+    int a = 0, b = 1;
+    if (o->nodes != 2 || one_in(w, 16)) {
+        a = (int)tape_below(w->tape, (uint32_t)o->nodes);
+        b = (int)tape_below(w->tape, (uint32_t)o->nodes);
+    }
+    p->self = a == b && one_in(w, 2);
+    for (int side = 0; side < 2; side++) {
+        struct end *e = &p->end[side];
+        e->node = side == 0 ? a : b;
+        e->slot = side == 1 && p->self ? p->end[0].slot : w->node[e->node].slots++;
+    }
+}
+
+/* A later life: ends of the two before, each of which is over by then. */
+static void draw_successor(struct world *w, const struct pair *one, const struct pair *other)
+{
+    struct pair *p = &w->pair[w->pairs++];
+    p->successor = true;
+    p->before[0] = (int)(one - w->pair);
+    p->before[1] = (int)(other - w->pair);
+    p->self = one == other && one->self;
+    p->end[0] = (struct end){.node = one->end[0].node, .slot = one->end[0].slot};
+    p->end[1] = (struct end){.node = other->end[1].node, .slot = other->end[1].slot};
+}
+
+static void draw_end(struct world *w, int pair, uint64_t at)
+{
+    struct pair *p = &w->pair[pair];
+    p->kill_planned = true;
+    for (int side = 0; side < (p->self ? 1 : 2); side++) {
+        p->end[side].destroy = tape_below(w->tape, 2) == 1;
+        p->end[side].keep_qpn = tape_below(w->tape, 2) == 1;
+        uint64_t later = tape_below(w->tape, 2) == 0 ? 0 : tape_below(w->tape, 100000);
+        world_control(w, at + later, CONTROL_END, pair, side);
+    }
+}
+
+/* Which lives follow which; pair of a QP: the last that has it. */
+static void draw_lives(struct world *w)
+{
+    int last[MAX_PAIRS], n = w->opt.pairs;
+    uint64_t at = draw_moment(w);
+    for (int i = 0; i < n; i++)
+        last[i] = i;
+    for (uint32_t k = tape_range(w->tape, 1, 5); k > 0 && w->pairs + 2 <= MAX_PAIRS; k--) {
+        int i = (int)tape_below(w->tape, (uint32_t)n), j = (int)tape_below(w->tape, (uint32_t)n);
+        int one = last[i], other = last[j];
+        if (w->pair[one].self || w->pair[other].self)
+            j = i, other = one;
+        draw_end(w, one, at);
+        last[i] = w->pairs;
+        draw_successor(w, &w->pair[one], &w->pair[other]);
+        world_control(w, at, CONTROL_CONNECT, last[i], 0);
+        if (i != j) { /* they change partners */
+            draw_end(w, other, at);
+            last[j] = w->pairs;
+            draw_successor(w, &w->pair[other], &w->pair[one]);
+            world_control(w, at, CONTROL_CONNECT, last[j], 0);
+        }
+        at += draw_moment(w);
+    }
+}
+
+static void draw_pairs(struct world *w)
+{
+    for (int i = 0; i < NODES; i++)
+        w->opt.late_rts[i] = !w->opt.small && one_in(w, 8);
+    w->pairs = w->opt.pairs;
+    for (int i = 0; i < w->pairs; i++)
+        draw_pair(w, &w->pair[i]);
+    if (w->opt.lives)
+        draw_lives(w);
+    w->dirs = w->pairs * 2;
 }
 
 void plan_draw(struct world *w)
@@ -580,7 +715,7 @@ void plan_draw(struct world *w)
         tape_bytes(&fixed, NULL, 0);
         w->tape = &fixed;
     }
-    w->dirs = w->opt.pairs * 2;
+    draw_pairs(w);
     for (int i = 0; i < w->dirs; i++)
         draw_direction(w, i);
     draw_pools(w);

@@ -87,6 +87,7 @@ void small_draw(struct world *w, unsigned small)
     struct options *o = &w->opt;
     *o = (struct options){
         .small = small,
+        .nodes = 2,
         .pairs = shape->pairs,
         .srq = shape->srq,
         .mtu = 256,

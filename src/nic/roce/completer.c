@@ -9,6 +9,8 @@
 #include "wire/aeth.h"
 #include "wire/opcode.h"
 
+enum { MAX_ACKED = 1 << 23 }; /* further back than this no PSN is */
+
 static struct send_wqe *head_wqe(struct qp *qp)
 {
     return &qp->sq.wqe[qp->sq.head & qp->sq.mask];
@@ -49,6 +51,7 @@ static void progress(struct qp *qp, struct psn psn, uint64_t now_ns)
     struct requester *r = &qp->req;
     uint32_t n = (uint32_t)psn_diff(psn, r->una);
     r->una = psn;
+    r->acked = r->acked + n < MAX_ACKED ? r->acked + n : MAX_ACKED;
     if (psn_before(r->next, psn)) {
         r->next = psn; /* a late answer overtook our going back */
         r->next_wqe = qp->sq.head;
@@ -286,9 +289,12 @@ void completer_input(struct qp *qp, uint64_t now_ns, const struct rx_packet *p)
         nic_count(qp->nic, COUNTER_req_ghost_acks, 1);
         return;
     }
-    /* A repeated ACK acknowledges nothing, but may tell of receives that were posted since. */
+    /* A repeated ACK acknowledges nothing, but may tell of receives that were posted since. A
+     * responder that has taken nothing yet names the PSN before the first; one before that is of an
+     * earlier life of the QP. */
     if (info->headers & HDR_AETH) {
-        take_credits(qp, &p->h.aeth);
+        if (psn_diff(qp->req.una, psn) <= (int32_t)qp->req.acked + 1)
+            take_credits(qp, &p->h.aeth);
         count_nak(qp->nic, &p->h.aeth);
     }
     if (psn_before(psn, qp->req.una)) {

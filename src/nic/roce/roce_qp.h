@@ -29,6 +29,7 @@ struct requester {
     uint32_t rd_atomic;  /* READ requests and atomics in flight */
     uint32_t window; /* PSNs that may be in flight; completer: grows on progress, shrinks on loss */
     uint32_t window_max;
+    uint32_t acked;         /* PSNs before una that are of this life, 2^23 at most; completer */
     uint32_t grown;         /* PSNs acknowledged since the window last grew */
     uint32_t read_packets;  /* a READ request asks for at most this many response packets */
     uint32_t since_ack_req; /* packets sent since the last one with AckReq */
