@@ -25,6 +25,7 @@ import time
 
 import tap
 import tree
+import worlds
 from tree import ROOT
 
 LOGS = os.path.join(ROOT, "build", "check-logs")
@@ -32,6 +33,8 @@ JOBS = int(os.environ.get("JOBS") or os.cpu_count() or 2)
 FUZZ_SECONDS = 30  # each target; JOBS of them at a time
 FUZZ_SECONDS_LONG = 300
 E2E_LIMIT_SECONDS = 120  # a script may ask for another limit: `# limit: 300 s` in its first lines
+WORLD_SEEDS = 20000  # of the -O2 build
+WORLD_DIGITS = 7
 MUTANTS_SAMPLE = 2
 MUTANTS_LIMIT_SECONDS = 1800
 LONG_FACTOR = 10  # how much longer a test may take in check-long
@@ -228,9 +231,12 @@ def meson_tests(check, build, suites=None):
         env.update(test["env"])
         if check.options.long:
             env["VERBENA_LONG"] = "1"
+        command = prefix + test["cmd"]
+        if test["label"] == "world/world":
+            command += ["--from", hex(tree.fresh_seed())]
         name = f"{test['label']} ({build.removeprefix('build-')})"
         folder = test["workdir"] or os.path.join(ROOT, build)  # as `meson test` does
-        return tap.run(name, prefix + test["cmd"], log_path(name), limit, env, folder)
+        return tap.run(name, command, log_path(name), limit, env, folder)
 
     together = [t for t in tests if t["is_parallel"]]
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
@@ -255,6 +261,31 @@ def stage_unit(check):
 def stage_threads(check):
     """The live device under ThreadSanitizer: suite `live`."""
     meson_tests(check, "build-tsan", ["live"])
+
+
+def stage_worlds(check):
+    """Test worlds with optimized code: small ones with every fate, seeds of the commit's hash."""
+    if not check.wanted("worlds"):
+        return
+    try:
+        program = worlds.build(JOBS)
+    except (OSError, subprocess.CalledProcessError) as error:
+        check.fail("worlds", f"was not built: {error}")
+        return
+    first = hex(tree.fresh_seed())
+    say(f"   fresh seeds from {first} on")
+    factor = LONG_FACTOR if check.options.long else 1
+    digits = WORLD_DIGITS + (2 if check.options.long else 0)
+    small = ["--list", "tests/world/seeds.txt", "--seeds", "0", "--digits", str(digits)]
+    fresh = ["--from", first, "--seeds", str(WORLD_SEEDS * factor), "--digits", "0", "-v"]
+
+    def one(part):
+        name, words = part
+        return tap.run(name, [program, *words], log_path(name), 300 * factor, cwd=ROOT)
+
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+        for outcome in pool.map(one, (("worlds/small", small), ("worlds/seeds", fresh))):
+            check.add(outcome)
 
 
 def stage_fuzz(check):
@@ -377,6 +408,7 @@ STAGES = {
     "build": stage_build,
     "lint": stage_lint,
     "unit": stage_unit,
+    "worlds": stage_worlds,
     "threads": stage_threads,
     "fuzz": stage_fuzz,
     "mutants": stage_mutants,
@@ -418,6 +450,7 @@ def main():
             say(f"{name:<8} {stage.__doc__}")
         return 0
     os.makedirs(LOGS, exist_ok=True)
+    os.environ["VERBENA_TAPES"] = LOGS  # where a failed world leaves its tape
     tap.adopt_orphans()
     # Started in the background or by nohup we would hand ignored signals on to the tests.
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):

@@ -9,6 +9,7 @@
 
 #include "failure.h"
 #include "small.h"
+#include "sums.h"
 
 enum {
     GROUPS = 20,
@@ -23,6 +24,7 @@ static const char usage[] =
     "usage: test_world [-v] [--no-shrink] [what to run]\n"
     "  --list FILE            the seeds in FILE\n"
     "  --from S --seeds N     N seeds from S on, in groups; after the small worlds\n"
+    "  --json                 only the seeds; what happened as one line of JSON\n"
     "  --digits N             all fates of the first N packets in each small world\n"
     "  --seed S               one seed\n"
     "  --tape FILE            a tape that was written here, or an input of fuzz_world\n"
@@ -176,20 +178,6 @@ static bool run_small(unsigned small, unsigned digits, unsigned *worlds)
     return ok;
 }
 
-static void print_sums(void)
-{
-    printf("# steps %llu, packets %llu, faults %llu, virtual seconds %llu\n",
-           (unsigned long long)world.steps, (unsigned long long)world.packets,
-           (unsigned long long)world.faults, (unsigned long long)(world.virtual_ns / 1000000000));
-    for (int i = 0; i < COUNTER_COUNT; i++)
-        printf("# %-28s %12llu\n", counters_name((enum nic_counter)i),
-               (unsigned long long)world.counter[i]);
-    for (int i = 0; i <= WC_GENERAL_ERR; i++)
-        if (world.status[i] != 0)
-            printf("# completions with status %-2d    %12llu\n", i,
-                   (unsigned long long)world.status[i]);
-}
-
 static int report(unsigned number, bool ok, const char *name)
 {
     printf("%s %u - %s\n", ok ? "ok" : "not ok", number, name);
@@ -222,8 +210,25 @@ static int run_all(uint64_t from, uint64_t seeds, unsigned digits, const char *l
         failed += report(++number, run_group(first, end - first), name);
     }
     if (verbose)
-        print_sums();
+        sums_print(&world);
     return failed;
+}
+
+/* For scripts/worlds.py: failures are only named. */
+static int run_json(uint64_t from, uint64_t seeds)
+{
+    bool ok = true;
+    for (uint64_t seed = from; seed < from + seeds; seed++) {
+        struct tape tape;
+        tape_seed(&tape, seed);
+        failure_watch_seed(seed);
+        if (!world_run(&world, &tape, seed)) {
+            sums_failed(seed, world.why_kind, world.why);
+            ok = false;
+        }
+    }
+    sums_json(&world, seeds);
+    return ok ? 0 : 1;
 }
 
 static int run_single(const char *seed, const char *tape, const char *choices)
@@ -247,6 +252,7 @@ int main(int argc, char **argv)
 {
     const char *from = "1", *seeds = NULL, *list = NULL, *seed = NULL, *tape = NULL;
     const char *choices = NULL, *digits = NULL;
+    bool json = false;
     const struct {
         const char *name, **value;
     } options[] = {
@@ -269,6 +275,8 @@ int main(int argc, char **argv)
             verbose = true;
         } else if (strcmp(argv[i], "--no-shrink") == 0) {
             shrinks = false;
+        } else if (strcmp(argv[i], "--json") == 0) {
+            json = true;
         } else {
             fputs(usage, stderr);
             return strcmp(argv[i], "--help") == 0 ? 0 : 64;
@@ -276,12 +284,14 @@ int main(int argc, char **argv)
     }
     if (tape != NULL || seed != NULL || choices != NULL)
         return run_single(seed, tape, choices);
-    failure_watch(argv[0], shrinks);
+    failure_watch(argv[0], shrinks && !json);
     bool more = getenv("VERBENA_LONG") != NULL;
     uint64_t n = SEEDS_DEFAULT * (more ? LONG_FACTOR : 1);
     unsigned long d = DIGITS_DEFAULT + (more ? LONG_DIGITS : 0);
     if (seeds != NULL)
         n = strtoull(seeds, NULL, 0);
+    if (json)
+        return run_json(strtoull(from, NULL, 0), n);
     if (digits != NULL)
         d = strtoul(digits, NULL, 0);
     return run_all(strtoull(from, NULL, 0), n, d < TAPE_MAX_DIGITS ? (unsigned)d : TAPE_MAX_DIGITS,
