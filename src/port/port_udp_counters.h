@@ -12,6 +12,7 @@
     X(udp_tx_messages)        /* datagrams and runs given to the kernel */                         \
     X(udp_tx_calls)           /* sendmmsg calls */                                                 \
     X(udp_tx_gso_fallback)    /* runs the kernel refused to cut, sent packet by packet */          \
+    X(udp_tx_full)            /* flushes that found a sending socket full; what is left waits */   \
     X(udp_tx_drop_size)       /* lost: larger than the interface's or path's MTU */                \
     X(udp_tx_drop_full)       /* lost: no buffer space */                                          \
     X(udp_tx_drop_error)      /* lost: no route, address gone, other errors */                     \

@@ -510,8 +510,10 @@ void udp_tx_flush(struct port_udp *u, uint64_t now_ns)
         unsigned done = send_list(u, list, n);
         for (unsigned k = done; k < n; k++)
             dealt[list[k] - u->tx_message] = false;
-        if (done < n)
+        if (done < n) {
+            udp_count(u, UDP_udp_tx_full, 1);
             break;
+        }
     }
     for (unsigned i = 0; i < u->tx_messages; i++) {
         if (!dealt[i] && left++ != i) {

@@ -302,22 +302,25 @@ def firewall(place):
 
 
 def slow_link(place, limit_bytes):
-    """50 Mbit/s. With a long queue the sockets are full, with a short one the queue drops."""
+    """50 Mbit/s. A long queue holds all that is in flight, a short one drops most of it."""
     e2e.need("tc")
     words = ["root", "tbf", "rate", "50mbit", "burst", "16k", "limit", str(limit_bytes)]
     place.within(0, "tc", "qdisc", "add", "dev", place.INTERFACE, *words)
-    # Four streams: more in flight than a socket holds.
-    pairs = [place.pair("write", timeout=LONG) for _ in range(4)]
-    for active, _ in pairs:
-        active.tell("start")
-    for active, _ in pairs:
-        active.goes_on(blocks=96)
-    for active, passive in pairs:
-        active.stop_stream()
-        active.silent()
-        active.close()
-        passive.close()
-    place.nothing_left()
+    with stream.Counters() as counters:
+        # Four streams: more in flight than the queue holds.
+        how = counters.environment()
+        pairs = [place.pair("push", timeout=LONG, active=how) for _ in range(4)]
+        for active, _ in pairs:
+            active.tell("start")
+        for active, _ in pairs:
+            active.goes_on(blocks=96)
+        for active, passive in pairs:
+            active.stop_stream()
+            active.silent()
+            active.close()
+            passive.close()
+        place.nothing_left()
+        return str({n: v for n, v in counters.read().items() if "full" in n or "retrans" in n})
 
 
 def asyncwatch(place):
@@ -365,8 +368,8 @@ CASES = (
     ("no_route_from_the_start", no_route_from_the_start),
     ("lost_on_the_way", lost_on_the_way),
     ("firewall", firewall),
-    ("socket_full", slow_link, 8 << 20),
-    ("queue_full", slow_link, 64 << 10),
+    ("slow_link_long_queue", slow_link, 8 << 20),
+    ("slow_link_short_queue", slow_link, 64 << 10),
 )
 
 if __name__ == "__main__":

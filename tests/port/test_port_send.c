@@ -186,6 +186,8 @@ static void send__full_socket_is_tried_again_in_order(void **state)
     queue(p, &path4, 50, 10, 100);
     p->ops->flush(p, 6000);
     assert_int_equal(settle(p, &g), 20);
+    assert_int_equal(count_of(p, "udp_tx_full"), 2);
+    assert_int_equal(count_of(p, "udp_tx_drop_full"), 0);
     kernel.error = 0;
     p->ops->flush(p, 200000);
     assert_true(p->ops->writable(p));
