@@ -121,7 +121,6 @@ class Pair:
         self.words += ["-R", str(RECONNECT_MS)] + (["-e"] if self.events else [])
         self.ends = [End(self, role, inside) for role, inside in zip("ab", sides)]
         self.disturbed_until = 0.0
-        self.starved_at = 0.0  # one of the two got no CPU for a while
         self.suspects = []  # connections that broke: (when, what was said)
         self.operations = 0
         self.moved = time.monotonic()
@@ -144,8 +143,8 @@ class Run:
         self.random = random.Random(options.seed)
         self.pairs = []
         self.done = {"stopped": 0, "killed": 0, "link down": 0}
-        self.broken = 0
-        self.starved = 0
+        self.excused = 0  # connections that broke while a process got no CPU
+        self.starved = []  # when a process got no CPU for a while
         self.idle = {}  # what stalled: CPU shares of who waited
         self.idle_other = {}
         self.latest = {}  # (end, start): figures
@@ -169,11 +168,13 @@ class Run:
                 raise Violation(f"{end.name}: exit code {status}\n{end.process.tail()}")
         now = time.monotonic()
         for pair in self.pairs:
-            # Both had the time to tell that the machine was busy with others.
+            # All had the time to tell that the machine was busy with others: one passes on
+            # another's packets.
             while pair.suspects and now - pair.suspects[0][0] > SUSPECT_SECONDS:
                 when, text = pair.suspects.pop(0)
-                if abs(pair.starved_at - when) > SUSPECT_SECONDS:
+                if not any(abs(starved - when) < SUSPECT_SECONDS for starved in self.starved):
                     raise Violation(text)
+                self.excused += 1
             total = sum(self.operations(end) for end in pair.ends)
             if total != pair.operations or now < pair.disturbed_until:
                 pair.operations, pair.moved = total, now
@@ -186,13 +187,11 @@ class Run:
         if line.startswith(("stat ", "end ")):
             self.latest[end, end.starts] = figures(line)
         elif line.startswith("broken "):
-            self.broken += 1
             when = float(re.search(r" at=([0-9.]+)", line).group(1))
             if when > end.pair.disturbed_until:
                 end.pair.suspects.append((when, f"{end.name}: without a reason: {line}"))
         elif line.startswith("starved "):
-            self.starved += 1
-            end.pair.starved_at = float(re.search(r" at=([0-9.]+)", line).group(1))
+            self.starved.append(float(re.search(r" at=([0-9.]+)", line).group(1)))
         elif line.startswith("hang "):
             self.core(end)
             raise Violation(f"{end.name}: {line}")
@@ -397,7 +396,7 @@ class Run:
             + f"; connections {total.get('connections', 0)}, renewed in order "
             f"{total.get('reconnects', 0)}, broken {total.get('breaks', 0)}, "
             f"WRs flushed {total.get('flushed', 0)}; times that a process waited for a CPU "
-            f"for 0.25 s: {self.starved}"
+            f"for 0.25 s: {len(self.starved)}, broken for no other reason: {self.excused}"
         )
         print("counters of the processes that ended in order:")
         for name in COUNTERS:

@@ -19,8 +19,9 @@ enum {
     MAX_RD_ATOMIC = 128,    /* outstanding READ/atomic requests a QP, each side; as soft-RoCE has */
     MAX_WR = 32768,         /* WRs of one queue */
     MAX_CQE = 1 << 22,      /* entries of one CQ */
-    MAX_QP = (1 << 14) - 2, /* of one process: the QPNs of a slot, less the reserved ones */
-    MAX_MR = 1 << 16,       /* of one process */
+    MAX_QPN_SLOTS = 4,      /* of one process, as long as there are free ones */
+    MAX_QP = MAX_QPN_SLOTS * ((1 << 14) - 2), /* the QPNs of its slots, less the reserved ones */
+    MAX_MR = 1 << 16,                         /* of one process */
     PATH_MTU_MIN_BYTES = 256,
     PATH_MTU_MAX_BYTES = 4096,
     MAX_MESSAGE_BYTES = 1 << 30, /* largest RC or UC message, 1 GiB */

@@ -130,6 +130,7 @@ static int host_create(struct host **out)
     err = err == 0 ? nic_add_qpns(h->nic, port_udp_slot(h->udp)) : err;
     err = err == 0 ? fork_watch() : err;
     err = err == 0 ? netdev_open(h) : err;
+    h->qpn_slots = 1;
     h->next_sport = (uint32_t)random_seed();
     err = err == 0 ? progress_start(h) : err;
     if (err != 0) {

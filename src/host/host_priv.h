@@ -49,6 +49,7 @@ struct host {
     _Atomic uint32_t *alive;
     unsigned users; /* contexts open; under the open lock */
     uint32_t next_sport;
+    unsigned qpn_slots; /* that are ours; under the open lock */
     struct host_lock rx, tx, events;
     int netlink_fd;                                     /* netdev.c; read under events */
     TAILQ_HEAD(context_list, verbena_context) contexts; /* open ones; under events */

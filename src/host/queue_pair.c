@@ -17,6 +17,24 @@ static bool dead(const struct verbena_context *ctx)
     return !host_alive(ctx->host);
 }
 
+/* All QPNs are in use: claims one more slot. */
+static int more_qpns(struct host *h)
+{
+    uint32_t slot;
+    int err = 0;
+    pthread_mutex_lock(&host_open_lock);
+    progress_lock(&h->rx); /* who receives looks QPNs up */
+    /* Unless another thread was faster. */
+    if (nic_out_of_qpns(h->nic)) {
+        err = h->qpn_slots < MAX_QPN_SLOTS ? port_udp_claim(h->udp, &slot) : -ENOMEM;
+        err = err == 0 ? nic_add_qpns(h->nic, slot) : err;
+        h->qpn_slots += err == 0;
+    }
+    progress_unlock(&h->rx);
+    pthread_mutex_unlock(&host_open_lock);
+    return err;
+}
+
 int verbena_qp_create(struct verbena_context *ctx, struct qp_init *init, struct qp **out)
 {
     if (dead(ctx))
@@ -31,6 +49,8 @@ int verbena_qp_create(struct verbena_context *ctx, struct qp_init *init, struct 
     pthread_mutex_unlock(&host_open_lock);
     init->owner = o;
     int err = qp_create(ctx->host->nic, init, out);
+    if (err == -ENOMEM && nic_out_of_qpns(ctx->host->nic) && more_qpns(ctx->host) == 0)
+        err = qp_create(ctx->host->nic, init, out);
     init->owner = owner;
     if (err != 0)
         host_object_free(o);

@@ -108,6 +108,14 @@ static uint32_t qpn_draw(struct nic *nic)
     return 0;
 }
 
+bool nic_out_of_qpns(struct nic *nic)
+{
+    lock_take(&nic->table_lock);
+    bool out = qpn_draw(nic) == 0;
+    lock_drop(&nic->table_lock);
+    return out;
+}
+
 int nic_adopt_qp(struct nic *nic, struct qp *qp)
 {
     int err = -ENOMEM;

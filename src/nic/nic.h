@@ -63,6 +63,8 @@ int nic_create(const struct nic_config *config, struct nic **out); /* 0 or -ENOM
 void nic_destroy(struct nic *nic);
 /* QPNs of this slot (0..QPN_SLOTS-1) are ours from now on. 0, -EEXIST or -ENOMEM. */
 int nic_add_qpns(struct nic *nic, uint32_t slot);
+/* All QPNs of all slots are in use. */
+bool nic_out_of_qpns(struct nic *nic);
 
 void nic_input(struct nic *nic, uint64_t now_ns, const struct rx_packet *packets, unsigned n);
 /* Hands up to max_trains trains to the sink; true: there is more to send now. */

@@ -58,10 +58,8 @@ static bool peer_allowed(const struct port_udp *u, int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) == 0 && udp_uid_allowed(u, cred.uid);
 }
 
-int udp_slot_claim(struct port_udp *u)
+int udp_slot_claim(struct port_udp *u, uint32_t *out)
 {
-    for (unsigned i = 0; i < UDP_SLOTS; i++)
-        u->slot_fd[i] = -1;
     uint32_t first = rng_below(&u->rng, UDP_SLOTS);
     for (uint32_t i = 0; i < UDP_SLOTS; i++) {
         uint32_t slot = (first + i) % UDP_SLOTS;
@@ -73,9 +71,8 @@ int udp_slot_claim(struct port_udp *u)
         if (bind(fd, (struct sockaddr *)&a, n) == 0 && listen(fd, LISTEN_BACKLOG) == 0) {
             struct udp_fd *f;
             int err = udp_fd_add(u, fd, UDP_FD_LISTENER, false, &f);
-            u->listener = err == 0 ? f : NULL;
-            u->slot = slot;
             u->slot_mine[slot] = err == 0;
+            *out = slot;
             return err;
         }
         int err = errno;
@@ -100,25 +97,24 @@ void udp_slot_fini(struct port_udp *u)
 }
 
 /* The next connection, or -errno. */
-static int accept_next(struct port_udp *u)
+static int accept_next(struct port_udp *u, const struct udp_fd *listener)
 {
     const int flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
-    int fd = accept4(u->listener->fd, NULL, NULL, flags);
+    int fd = accept4(listener->fd, NULL, NULL, flags);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE) && u->accept_spare_fd >= 0) {
         /* Most likely the leader, by whom all of our packets come. */
         close(u->accept_spare_fd);
         u->accept_spare_fd = -1;
-        fd = accept4(u->listener->fd, NULL, NULL, flags);
+        fd = accept4(listener->fd, NULL, NULL, flags);
     }
     return fd < 0 ? -errno : fd;
 }
 
-void udp_slot_accept(struct port_udp *u)
+void udp_slot_accept(struct port_udp *u, struct udp_fd *listener)
 {
-    u->accept_later = false;
     /* Not for ever: another user may connect as fast as we refuse. */
     for (unsigned i = 0; i < ACCEPTS_MAX; i++) {
-        int fd = accept_next(u);
+        int fd = accept_next(u, listener);
         if (fd == -EAGAIN)
             return;
         if (fd == -EINTR || fd == -ECONNABORTED)
@@ -136,8 +132,19 @@ void udp_slot_accept(struct port_udp *u)
         }
     }
     /* It is watched for changes only: set anew, it shows at once what still waits. */
-    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = u->listener};
-    epoll_ctl(u->epoll_fd, EPOLL_CTL_MOD, u->listener->fd, &event);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = listener};
+    epoll_ctl(u->epoll_fd, EPOLL_CTL_MOD, listener->fd, &event);
+}
+
+void udp_slot_accept_all(struct port_udp *u)
+{
+    struct udp_fd *f;
+    u->accept_later = false;
+    TAILQ_FOREACH(f, &u->fds, link)
+    {
+        if (f->kind == UDP_FD_LISTENER)
+            udp_slot_accept(u, f);
+    }
 }
 
 /* A message to a run; false: it makes no sense. */

@@ -327,7 +327,7 @@ int port_udp_create(const struct port_udp_config *config, struct port **out)
     err = udp_tx_init(u) != 0 ? -ENOMEM : err;
     err = err == 0 ? udp_rx_init(u) : err;
     /* The slot comes before the sockets: whoever gets our packets must be able to pass them on. */
-    err = err == 0 ? udp_slot_claim(u) : err;
+    err = err == 0 ? udp_slot_claim(u, &u->slot) : err;
     err = err == 0 ? join(u) : err;
     if (err != 0) {
         udp_close(&u->port);
@@ -340,6 +340,11 @@ int port_udp_create(const struct port_udp_config *config, struct port **out)
 uint32_t port_udp_slot(const struct port *p)
 {
     return ((const struct port_udp *)((const char *)p - offsetof(struct port_udp, port)))->slot;
+}
+
+int port_udp_claim(struct port *p, uint32_t *slot)
+{
+    return udp_slot_claim(udp_of(p), slot);
 }
 
 void port_udp_expect(struct port *p, bool v6, int qps)

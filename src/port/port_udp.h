@@ -27,7 +27,9 @@ struct port_udp_config {
 
 /* 0, -EADDRINUSE (see port_udp_holder), -ENOSPC: no slot is free, or what a system call said. */
 int port_udp_create(const struct port_udp_config *config, struct port **out);
-/* The slot of QPNs that this process owns. */
+/* One more slot of QPNs, while nothing is received: 0, -ENOSPC, or what a system call said. */
+int port_udp_claim(struct port *p, uint32_t *slot);
+/* The first slot of QPNs that this process owns. */
 uint32_t port_udp_slot(const struct port *p);
 /* One QP more (1) or less (-1) that is connected and expects packets. While there is one, the port
  * watches that the process which gets the unknown flows is not stopped. */

@@ -44,7 +44,7 @@ enum {
 enum udp_fd_kind {
     UDP_FD_WILDCARD,   /* 0.0.0.0:4791 or [::]:4791 */
     UDP_FD_FLOW,       /* connected to one peer's source */
-    UDP_FD_LISTENER,   /* our slot */
+    UDP_FD_LISTENER,   /* a slot of ours */
     UDP_FD_CONNECTION, /* from a process that forwards to us, or asks */
     UDP_FD_HOST,       /* guest: to our host, or who may become it */
     UDP_FD_TIMER,      /* guest */
@@ -191,10 +191,9 @@ struct port_udp {
     struct udp_guest guest;
 
     /* Slots. */
-    struct udp_fd *listener;
     int accept_spare_fd; /* given up for a connection when no descriptor is left; or -1 */
     bool accept_later;   /* connections wait that could not be taken */
-    uint32_t slot;
+    uint32_t slot;       /* the first of ours */
     bool slot_mine[UDP_SLOTS];
     int slot_fd[UDP_SLOTS]; /* connections to their owners, -1: none */
 };
@@ -254,11 +253,12 @@ bool udp_rx_ease(struct port_udp *u, bool on);
 unsigned udp_rx_run(struct port_udp *u, struct udp_run *run);
 
 /* port_slot.c */
-int udp_slot_claim(struct port_udp *u);
+int udp_slot_claim(struct port_udp *u, uint32_t *out);
 /* A new connection to the owner of a slot, whose user is allowed; or -errno. */
 int udp_slot_dial(struct port_udp *u, uint32_t slot);
 void udp_slot_fini(struct port_udp *u);
-void udp_slot_accept(struct port_udp *u);
+void udp_slot_accept(struct port_udp *u, struct udp_fd *listener);
+void udp_slot_accept_all(struct port_udp *u);
 /* Reads forwarded runs; returns packets seen. */
 unsigned udp_slot_read(struct port_udp *u, struct udp_fd *connection);
 /* Passes n bytes of a run, packets of one slot, on to its owner. */

@@ -306,7 +306,7 @@ static unsigned fd_read(struct port_udp *u, struct udp_fd *f)
         seen = datagrams_read(u, f);
         break;
     case UDP_FD_LISTENER:
-        udp_slot_accept(u);
+        udp_slot_accept(u, f);
         break;
     case UDP_FD_CONNECTION:
         seen = udp_slot_read(u, f);
@@ -339,7 +339,7 @@ static unsigned ready_read(struct port_udp *u, const struct udp_fd *except, unsi
     int r = epoll_wait(u->epoll_fd, event, EPOLL_EVENTS, 0);
     unsigned seen = 0;
     if (u->accept_later)
-        udp_slot_accept(u);
+        udp_slot_accept_all(u);
     for (int i = 0; i < r && seen < max; i++) {
         struct udp_fd *f = event[i].data.ptr;
         if (!f->dead && f != except)

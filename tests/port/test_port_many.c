@@ -118,9 +118,11 @@ static void drive(struct member *m, unsigned n)
     }
 }
 
+/* So long, and so many turns at least: a busy machine may let the time pass without any. */
 static void drive_for(struct member *m, unsigned n, unsigned ms)
 {
-    for (uint64_t end = now_ns() + ms * 1000000ull; now_ns() < end;) {
+    uint64_t end = now_ns() + ms * 1000000ull;
+    for (unsigned turns = 0; turns < 20 || now_ns() < end; turns++) {
         drive(m, n);
         poll(NULL, 0, 1);
     }

@@ -19,8 +19,8 @@ enum {
     WRITE_SLOTS = 3, /* targets of plain Writes, of each lane */
     IMM_SLOTS = 3,   /* targets of Writes with immediate */
     NOISE_BYTES = 3 << 20,
-    SRQ_RECVS = 16,
-    LANE_RECVS = 6, /* of a lane without SRQ */
+    SRQ_RECVS = 5,  /* few, so that senders find none at times */
+    LANE_RECVS = 3, /* of a lane without SRQ */
     FADD_STEP = 3,
     PORT = 1,
     INLINE_BYTES = 64,
