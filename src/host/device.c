@@ -173,20 +173,34 @@ int device_find(const char *name, struct verbena_device *out)
     return err;
 }
 
+const char *device_netdev(const struct verbena_device *d, char name[IF_NAMESIZE])
+{
+    return if_indextoname(d->ifindex, name) != NULL ? name : d->netdev;
+}
+
+int device_now(const struct verbena_device *d, struct verbena_device *out)
+{
+    char name[IF_NAMESIZE];
+    int err = device_describe(device_netdev(d, name), out);
+    if (err == 0 && out->ifindex != d->ifindex)
+        err = -ENODEV; /* another, which has its name */
+    if (err == 0) {
+        /* What the program knows it by. */
+        memcpy(out->name, d->name, sizeof(out->name));
+        out->node_guid = d->node_guid;
+    }
+    return err;
+}
+
 int verbena_device_query(struct verbena_context *ctx, struct verbena_device *out)
 {
     if (!host_alive(ctx->host))
         return -EIO;
     /* An interface that lost its addresses is still there. */
-    int err = device_describe(ctx->device.netdev, out);
-    if (err != 0 && err != -ENODEV) {
-        *out = ctx->device; /* no descriptor to ask with */
-        out->up = atomic_load(&ctx->up);
-        return 0;
-    }
-    if (err == 0 && out->ifindex != ctx->device.ifindex)
-        err = -ENODEV;
-    if (err == 0)
-        out->node_guid = ctx->device.node_guid;
-    return err;
+    int err = device_now(&ctx->device, out);
+    if (err == 0 || err == -ENODEV)
+        return err;
+    *out = ctx->device; /* no descriptor to ask with */
+    out->up = atomic_load(&ctx->up);
+    return 0;
 }

@@ -48,12 +48,14 @@ static bool on_interface(const struct ifaddrs *i, const char *netdev)
 static int list_addresses(const struct verbena_device *d, struct net_addr *out, unsigned max)
 {
     struct ifaddrs *all;
+    char name[IF_NAMESIZE];
     unsigned n = 0;
     if (getifaddrs(&all) != 0)
         return -errno;
+    const char *netdev = device_netdev(d, name);
     for (int want = 0; want < 3; want++) {
         for (struct ifaddrs *i = all; i != NULL && n < max; i = i->ifa_next) {
-            if (on_interface(i, d->netdev) && address_class(i->ifa_addr, &out[n]) == want &&
+            if (on_interface(i, netdev) && address_class(i->ifa_addr, &out[n]) == want &&
                 !(d->loopback && want == 0))
                 n++;
         }

@@ -105,8 +105,8 @@ static void look_anew(struct host *h)
         struct verbena_device d;
         if (ctx->gone)
             continue;
-        int err = device_describe(ctx->device.netdev, &d);
-        if (err == -ENODEV || (err == 0 && d.ifindex != ctx->device.ifindex)) {
+        int err = device_now(&ctx->device, &d);
+        if (err == -ENODEV) {
             set_gone(ctx);
             continue;
         }
@@ -164,7 +164,7 @@ void netdev_add(struct verbena_context *ctx)
     progress_lock(&h->events);
     /* Old news are none to the newcomer, whose state is read after them. */
     take_messages(h);
-    atomic_store(&ctx->up, device_describe(ctx->device.netdev, &d) == 0 ? d.up : ctx->device.up);
+    atomic_store(&ctx->up, device_now(&ctx->device, &d) == 0 ? d.up : ctx->device.up);
     ctx->gid_stale = gid_read(ctx) < 0;
     TAILQ_INSERT_TAIL(&h->contexts, ctx, link);
     progress_unlock(&h->events);

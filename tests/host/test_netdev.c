@@ -222,6 +222,38 @@ static void netdev__queries_know_what_is_past(void **state)
     verbena_close(ctx);
 }
 
+static void netdev__renamed(void **state)
+{
+    (void)state;
+    struct verbena_context *ctx;
+    struct verbena_device d;
+    struct verbena_gid gid;
+    if (!able)
+        SKIP_TEST("network interfaces cannot be made here");
+    struct ear *e = &ears[0];
+    ear_init(e);
+    assert_int_equal(verbena_open("vb_vt0", &callbacks, e, &ctx), 0);
+    assert_true(ip("link set vt0 down"));
+    expect(e, "E");
+    assert_true(ip("link set vt0 name vt7"));
+    assert_true(ip("link set vt7 up"));
+    expect(e, "A");
+    assert_true(ip("link add vt0 type veth peer name vt8")); /* takes the name */
+    assert_true(ip("addr add 10.88.9.9/24 dev vt0"));
+    assert_true(ip("addr add 10.88.0.9/24 dev vt7"));
+    expect(e, "G");
+    assert_int_equal(verbena_device_query(ctx, &d), 0);
+    assert_true(d.up);
+    assert_string_equal(d.name, "vb_vt0");
+    assert_string_equal(d.netdev, "vt7");
+    assert_int_equal(verbena_gid_query(ctx, 0, &gid), 0);
+    assert_int_equal(verbena_gid_query(ctx, 1, &gid), 0);
+    assert_int_equal(gid.addr.b[15], 9);
+    assert_int_equal(verbena_gid_query(ctx, 2, &gid), -ENODATA);
+    verbena_close(ctx);
+    assert_true(ip("link del vt7"));
+}
+
 /* Back before anybody looked: the table is the same, but what was bound to the address is not. */
 static void netdev__address_removed_and_added_again(void **state)
 {
@@ -338,6 +370,7 @@ int main(void)
                                         remove_pair),
         cmocka_unit_test_setup_teardown(netdev__table_is_read_when_it_can_be, make_pair,
                                         remove_pair),
+        cmocka_unit_test_setup_teardown(netdev__renamed, make_pair, remove_pair),
         cmocka_unit_test_setup_teardown(netdev__more_than_the_socket_holds, make_pair, remove_pair),
         cmocka_unit_test_setup_teardown(netdev__others_are_not_heard, make_pair, remove_pair),
     };
