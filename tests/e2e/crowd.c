@@ -8,6 +8,7 @@
  *   plain    waits
  *   stopped  is stopped, and goes on when the others are done
  *   later    is stopped and goes on again and again while the others work
+ *   each     there are four of them, which are stopped and go on in turn, again and again
  *   orphan   forks without exec and is killed; its child lives on
  *   clone    the same, by a clone of which no library hears
  * After the rounds all processes stay connected and idle for so many seconds; what CPU time they
@@ -31,6 +32,7 @@
 
 enum {
     MAX_PAIRS = 500,
+    EACH = 4, /* first processes */
     BYTES = 20000,
     HALF = 32768, /* out, then in */
 };
@@ -158,18 +160,18 @@ static pid_t first_start(pid_t *child)
     return pid;
 }
 
-/* Stops and continues a process, until it is killed itself. */
-static pid_t stopper_start(pid_t victim)
+/* Stops and continues processes in turn, until it is killed itself. */
+static pid_t stopper_start(const pid_t *victim, unsigned victims)
 {
     pid_t pid = fork();
     if (pid != 0)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (;;) {
+    for (unsigned i = 0;; i = (i + 1) % victims) {
         usleep(150000);
-        kill(victim, SIGSTOP);
+        kill(victim[i], SIGSTOP);
         usleep(350000);
-        kill(victim, SIGCONT);
+        kill(victim[i], SIGCONT);
     }
 }
 
@@ -231,11 +233,15 @@ int main(int argc, char **argv)
     pid_t child;
     double start = rc_now_seconds(), slowest = 0, cpu = 0;
     unsigned done = 0;
-    pid_t first = first_start(&child);
-    if (strcmp(opt.first, "later") == 0)
-        child = stopper_start(first);
+    pid_t first[EACH];
+    bool each = strcmp(opt.first, "each") == 0;
+    for (unsigned i = 0; i < (each ? EACH : 1); i++)
+        first[i] = first_start(&child);
+    if (each || strcmp(opt.first, "later") == 0)
+        child = stopper_start(first, each ? EACH : 1);
     bool good = pairs_run();
-    first_end(first, child);
+    for (unsigned i = 0; i < (each ? EACH : 1); i++)
+        first_end(first[i], i == 0 ? child : 0);
     for (unsigned i = 0; i < 2 * opt.pairs; i++) {
         done += (unsigned)reports[i].done;
         cpu += reports[i].cpu_seconds;

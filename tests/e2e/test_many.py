@@ -55,6 +55,11 @@ def stopped_again_and_again(gid):
     return crowd("later", 4, 1000, gid=gid, timeout=16, env={"VERBENA_FLOWS": "0"})[2]
 
 
+def each_stopped_in_turn(gid):
+    """The leader, and members that are not, stop for a while one after the other."""
+    return crowd("each", 4, 1000, gid=gid, timeout=16)[2]
+
+
 def idle():
     """Connected processes that have nothing to do take no CPU time."""
     _, cpu, note = crowd("plain", 20, idle=IDLE_SECONDS)
@@ -123,6 +128,7 @@ def cases(tap):
         tap.run(f"parent_killed_after_fork_{name}", served, "orphan", gid)
         tap.run(f"parent_killed_after_raw_clone_{name}", served, "clone", gid)
         tap.run(f"stopped_again_and_again_{name}", stopped_again_and_again, gid)
+        tap.run(f"each_stopped_in_turn_{name}", each_stopped_in_turn, gid)
     tap.run("idle", idle)
     tap.run("few_descriptors", few_descriptors)
     tap.run("slots_taken", slots_taken)

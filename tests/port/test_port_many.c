@@ -410,6 +410,42 @@ static void many__flows_that_are_read_stay(void **state)
         close_member(&m[i]);
 }
 
+/* A quarter of the descriptors are for flows: the one that was quiet for longest is given up. */
+static void many__flows_are_few_where_descriptors_are(void **state)
+{
+    (void)state;
+    enum { FILES = 160, FLOWS = FILES / 4, SOURCES = FLOWS + 10 };
+    struct rlimit before, few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = FILES;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    struct member m[2];
+    for (unsigned i = 0; i < 2; i++)
+        make(&m[i], i);
+    struct nic_path path = path4;
+    for (unsigned i = 0; i < SOURCES; i++) {
+        path.udp_sport = (uint16_t)(SPORT + i);
+        send_packets(&m[0], &path, port_udp_slot(m[1].port), 20);
+        assert_true(until(m, 2, 1, "udp_rx_packets", 20 * (i + 1)));
+        assert_int_equal(count_of(&m[1], "flow_opened"), i + 1);
+        assert_int_equal(count_of(&m[1], "flow_closed"), i < FLOWS ? 0 : i + 1 - FLOWS);
+    }
+    /* The last one still has its socket, the first one has none and is heard all the same. */
+    uint64_t forwarded = count_of(&m[0], "slot_forwarded");
+    send_packets(&m[0], &path, port_udp_slot(m[1].port), 3);
+    assert_true(until(m, 2, 1, "udp_rx_packets", 20 * SOURCES + 3));
+    assert_int_equal(count_of(&m[0], "slot_forwarded"), forwarded);
+    path.udp_sport = SPORT;
+    send_packets(&m[0], &path, port_udp_slot(m[1].port), 3);
+    assert_true(until(m, 2, 1, "udp_rx_packets", 20 * SOURCES + 6));
+    assert_int_equal(count_of(&m[0], "slot_forwarded"), forwarded + 3);
+    assert_int_equal(count_of(&m[1], "flow_failed"), 0);
+    for (unsigned i = 0; i < 2; i++)
+        close_member(&m[i]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 static int squat(uint32_t slot)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -549,6 +585,7 @@ int main(void)
         cmocka_unit_test(many__flow_of_a_stopped_process_is_rescued),
         cmocka_unit_test(many__flow_is_rescued_by_who_only_answers),
         cmocka_unit_test(many__flows_that_are_read_stay),
+        cmocka_unit_test(many__flows_are_few_where_descriptors_are),
         cmocka_unit_test(many__squatted_slots_are_skipped),
         cmocka_unit_test(many__listener_of_another_user),
         cmocka_unit_test(many__slot_of_the_dead_is_used_again),
