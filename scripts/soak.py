@@ -39,6 +39,7 @@ FD_MAX = 250  # two families of 64 source ports, flows heard of within half a mi
 SETTLED_SECONDS = 300  # of a run, so that half time is late enough for that
 SUSPECT_SECONDS = 4.0  # from a connection that broke to who may tell that it got no CPU
 QUIET_SECONDS = 15  # without one operation of a pair that nothing disturbs
+NOBODY = 65534
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -67,11 +68,14 @@ class End:
     def start(self):
         self.starts += 1
         stats = os.path.join(self.pair.folder, f"{self.name}-{self.starts}.counters")
-        env = {"VERBENA_STATS": stats}
+        env = dict(self.pair.env, VERBENA_STATS=stats)
         if self.pair.faults:
             number = self.pair.number * 100 + self.starts * 2 + (self.role == "b")
             env["VERBENA_FAULT"] = f"{FAULTS},seed={number}"
-        line = self.inside + e2e.on_nic(SOAK, "-r", self.role, *self.pair.words)
+        program = os.path.join(self.pair.folder, "soak")
+        tool = os.path.join(self.pair.folder, "verbena")
+        words = [program, "-r", self.role, *self.pair.words]
+        line = self.inside + e2e.on_nic(*words, tool=tool)
         self.process = e2e.Process(line, env=env)
         self.stats.append(stats)
         self.read_to = 0
@@ -113,6 +117,8 @@ class Pair:
         self.events = how.get("events", True)
         self.victim = how.get("victim", False)  # may be killed
         self.alone = how.get("alone", False)  # nobody else on its addresses
+        self.env = how.get("env", {})
+        self.guest = how.get("guest", False)  # of another user, who does not have the port
         self.links = how["links"]  # (namespace words, interface) that it needs
         lanes = how.get("lanes", 3)
         seed = run.options.seed * 1000 + number
@@ -124,6 +130,9 @@ class Pair:
         self.suspects = []  # connections that broke: (when, what was said)
         self.operations = 0
         self.moved = time.monotonic()
+
+    def runs(self):
+        return all("stat " in end.process.text() for end in self.ends)
 
     def disturb(self, seconds):
         until = time.monotonic() + seconds + GRACE_SECONDS
@@ -442,6 +451,15 @@ def netem(net):
     return True
 
 
+def copy_programs(folder):
+    """To where another user can start them."""
+    tool = os.path.dirname(e2e.VERBENA)
+    names = [os.path.join(tool, name) for name in ("verbena", "libibverbs.so.1", "libverbena.so.0")]
+    for path in [*names, SOAK]:
+        os.chmod(shutil.copy(path, folder), 0o755)
+    os.chmod(folder, 0o777)
+
+
 def make_pairs(run, net, third):
     if net is None:
         here = [[], []]
@@ -469,15 +487,30 @@ def make_pairs(run, net, third):
              victim=True),
         Pair(run, "alone", 5, [c, c], "vb_lo", 0, 4096, links=(c, "lo"), alone=True),
     ]
+    if shutil.which("setpriv") is None:
+        run.say("no setpriv: nobody else's processes take part")
+        return
+    for pair in run.pairs:
+        pair.env = {"VERBENA_ALLOW_UIDS": str(NOBODY)}
+    user = [*a, "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    run.pairs.append(
+        Pair(run, "guest", 6, [user, user], "vb_lo", 0, 1024, links=(a, "lo"), lanes=2,
+             env={"VERBENA_ALLOW_UIDS": "0"}, guest=True)
+    )
 
 
 def run_all(options, folder, net=None, third=None):
     run = Run(options, folder)
     try:
+        copy_programs(folder)
         make_pairs(run, net, third)
         for pair in run.pairs:
+            for other in run.pairs if pair.guest else ():  # whose guest it is to be
+                if not other.guest:
+                    e2e.wait_until(other.runs, 20, f"{other.name} to run")
             for end in reversed(pair.ends):
                 end.start()
+        run.start_time = time.monotonic()
         run.soak()
         run.finish()
         run.report()

@@ -46,6 +46,7 @@ struct op {
     uint64_t serial;
     enum kind kind;
     bool outstanding, signaled;
+    bool miss;      /* a Compare-and-Swap that must not swap */
     unsigned place; /* of DEPTH: result and read buffer */
     uint32_t bytes;
     uint64_t seed, expect;

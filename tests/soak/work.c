@@ -18,7 +18,7 @@ const char *const kind_name[KINDS] = {
     [KIND_CMP_SWP] = "cmp_swp",     [KIND_CREDIT] = "credit",
 };
 
-enum { LANE_WORDS = 64, WORD_BYTES = 8 };
+enum { LANE_WORDS = 64, WORD_BYTES = 8, CAS_MISS = 1 << 20 };
 
 /* Layout: noise, the words of the lanes, the slots of the lanes, receive buffers. */
 static uint64_t at_words(unsigned lane)
@@ -195,9 +195,11 @@ static void fill_atomic(struct lane *l, struct op *op, struct ibv_send_wr *wr)
     wr->opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
     if (op->kind == KIND_CMP_SWP) {
         wr->opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
-        op->expect = l->cas_base + l->cas_posted++;
-        wr->wr.atomic.compare_add = op->expect;
-        wr->wr.atomic.swap = op->expect + 1;
+        op->miss = random_next() % 4 == 0;
+        op->expect = l->cas_base + l->cas_posted;
+        l->cas_posted += !op->miss;
+        wr->wr.atomic.compare_add = op->expect + (op->miss ? CAS_MISS : 0);
+        wr->wr.atomic.swap = op->expect + 1 + (op->miss ? CAS_MISS : 0);
         at = at_cas(l->index);
     } else if (op->kind == KIND_FETCH_ADD) {
         op->expect = l->fadd_base + FADD_STEP * l->fadd_posted++;
@@ -339,7 +341,7 @@ static void op_check(struct lane *l, struct op *op)
                       (unsigned long long)*word_at(at_result(l->index, op->place)),
                       (unsigned long long)op->expect);
         if (op->kind == KIND_CMP_SWP)
-            l->cas_acked++;
+            l->cas_acked += !op->miss;
         else
             l->fadd_acked++;
         break;
