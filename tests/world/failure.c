@@ -19,7 +19,7 @@
 #include "shrink.h"
 
 enum {
-    SHRINK_TRIES = 5000,
+    SHRINK_TRIES = 20000,
     SHRINK_SECONDS = 30,
     CANDIDATE_SECONDS = 20, /* then it hangs */
     SEED_SECONDS = 120,
