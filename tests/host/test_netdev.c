@@ -269,6 +269,20 @@ static void netdev__address_removed_and_added_again(void **state)
     assert_true(ip("addr add 10.88.0.1/24 dev vt0"));
     progress_unlock(&ctx->host->events);
     expect(e, "G");
+
+    /* Seen at once with a new one, it has its old place all the same. */
+    struct verbena_gid gid;
+    assert_true(ip("addr del 10.88.0.1/24 dev vt0"));
+    expect(e, "G");
+    progress_lock(&ctx->host->events);
+    assert_true(ip("addr add 10.88.0.5/24 dev vt0"));
+    assert_true(ip("addr add 10.88.0.1/24 dev vt0"));
+    progress_unlock(&ctx->host->events);
+    expect(e, "G");
+    assert_int_equal(verbena_gid_query(ctx, 0, &gid), 0);
+    assert_int_equal(gid.addr.b[15], 1);
+    assert_int_equal(verbena_gid_query(ctx, 1, &gid), 0);
+    assert_int_equal(gid.addr.b[15], 5);
     verbena_close(ctx);
 }
 
@@ -321,12 +335,19 @@ static void netdev__more_than_the_socket_holds(void **state)
     expect(e, "EG");
     assert_int_equal(verbena_gid_query(ctx, 1, &gid), 0);
 
+    /* What it still holds comes after what was read instead, and is no news. */
+    assert_true(ip("addr flush dev vt0"));
+    expect(e, "GG");
+    int more = 16 << 10;
+    assert_int_equal(setsockopt(h->netlink_fd, SOL_SOCKET, SO_RCVBUF, &more, sizeof(more)), 0);
     progress_lock(&h->events);
-    for (int i = 0; i < 10; i++)
-        assert_true(ip("link set lo mtu 60000") && ip("link set lo mtu 65536"));
     assert_true(ip("link del vt0"));
+    for (int i = 0; i < 30; i++)
+        assert_true(ip("link set lo mtu 60000") && ip("link set lo mtu 65536"));
     progress_unlock(&h->events);
     expect(e, "F");
+    netdev_look(h);
+    expect(e, "");
     verbena_close(ctx);
 }
 
