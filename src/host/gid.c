@@ -96,23 +96,27 @@ static unsigned place_for(const struct verbena_context *ctx, const struct net_ad
     return hole;
 }
 
+/* back: only where it was before. */
+static bool put_address(struct verbena_context *ctx, const struct net_addr *a, bool back)
+{
+    if (in_table(ctx, a))
+        return false;
+    unsigned at = place_for(ctx, a);
+    if (at == VERBENA_GID_TABLE_SIZE || (back && memcmp(&ctx->gid_was[at], a, sizeof(*a)) != 0))
+        return false;
+    ctx->gid[at] = (struct verbena_gid){*a, ctx->device.ifindex};
+    ctx->gid_was[at] = *a;
+    return true;
+}
+
 /* In two rounds: those that come back must not find their places taken by newcomers. */
 static bool put_addresses(struct verbena_context *ctx, const struct net_addr *now, unsigned n)
 {
     bool changed = false;
-    for (unsigned i = 0; i < 2 * n; i++) {
-        const struct net_addr *a = &now[i % n];
-        bool back_only = i < n;
-        if (in_table(ctx, a))
-            continue;
-        unsigned at = place_for(ctx, a);
-        if (at == VERBENA_GID_TABLE_SIZE ||
-            (back_only && memcmp(&ctx->gid_was[at], a, sizeof(*a)) != 0))
-            continue;
-        ctx->gid[at] = (struct verbena_gid){*a, ctx->device.ifindex};
-        ctx->gid_was[at] = *a;
-        changed = true;
-    }
+    for (unsigned i = 0; i < n; i++)
+        changed |= put_address(ctx, &now[i], true);
+    for (unsigned i = 0; i < n; i++)
+        changed |= put_address(ctx, &now[i], false);
     return changed;
 }
 
