@@ -134,9 +134,12 @@ class Pair:
     def runs(self):
         return all("stat " in end.process.text() for end in self.ends)
 
-    def disturb(self, seconds):
-        until = time.monotonic() + seconds + GRACE_SECONDS
-        self.disturbed_until = max(self.disturbed_until, until)
+    def disturb(self):
+        """From now until settle() whatever happens to it has its reason."""
+        self.disturbed_until = float("inf")
+
+    def settle(self):
+        self.disturbed_until = time.monotonic() + GRACE_SECONDS
 
 
 def figures(line):
@@ -254,20 +257,20 @@ class Run:
         victim = self.random.choice(pair.ends)
         peer = pair.ends[1 - pair.ends.index(victim)]
         seconds = self.random.uniform(1.5, 4)
-        pair.disturb(seconds + 2)
+        pair.disturb()
         os.kill(victim.process.pid, signal.SIGSTOP)
         try:
             self.measured("peer stopped", [peer], seconds)
         finally:
             os.kill(victim.process.pid, signal.SIGCONT)
         self.done["stopped"] += 1
-        pair.disturb(0)
+        pair.settle()
         return f"{victim.name} was stopped for {seconds:.1f} s"
 
     def kill(self):
         pair = self.random.choice([pair for pair in self.pairs if pair.victim])
         victim = self.random.choice(pair.ends)
-        pair.disturb(1)
+        pair.disturb()
         os.kill(victim.process.pid, signal.SIGKILL)
         victim.process.popen.wait()
         for line in victim.lines():
@@ -277,7 +280,7 @@ class Run:
         time.sleep(seconds)
         victim.start()
         self.done["killed"] += 1
-        pair.disturb(0)
+        pair.settle()
         return f"{victim.name} was killed, and started again after {seconds:.1f} s"
 
     def link_down(self, alone=False):
@@ -287,7 +290,7 @@ class Run:
         hit = [pair for pair in hit if interface != "lo" or pair.links[0] == inside]
         seconds = self.random.uniform(0.5, 3)
         for pair in hit:
-            pair.disturb(seconds + 2)
+            pair.disturb()
         link = [*inside, "ip", "link", "set", interface]
         subprocess.run([*link, "down"], check=True)
         try:
@@ -296,7 +299,7 @@ class Run:
             subprocess.run([*link, "up"], check=True)
         self.done["link down"] += 1
         for pair in hit:
-            pair.disturb(0)
+            pair.settle()
         names = ", ".join(pair.name for pair in hit)
         return f"{interface} of {names} was down for {seconds:.1f} s"
 
