@@ -20,7 +20,7 @@ LIMIT = 30
 RETRY = "transport retry counter exceeded"
 FLUSH = "Work Request Flushed Error"
 # Ack timeouts of ibv_qp_attr: 4.096 us << n; a request is given up after 8 of them.
-SHORT = 14  # 67 ms: 0.5 s in all
+SHORT = 16  # 0.27 s: 2.1 s in all
 LONG = 18  # 1.1 s: 8.6 s
 LONGEST = 19  # 2.1 s: 17 s
 
