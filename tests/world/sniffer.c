@@ -361,6 +361,10 @@ static void note_progress(struct world *w, struct direction *d)
     if (una == s->una)
         return;
     s->una = una;
+    /* The timer had run out, and what goes again for it has not had its turn yet. */
+    uint64_t timeout_ns = aeth_ack_timeout_ns(w->opt.timeout);
+    if (timeout_ns != 0 && s->timer_runs && w->now_ns >= s->timer_ns + timeout_ns)
+        s->excused = true;
     s->timer_ns = w->now_ns;
     /* It waits for the peer to be ready, or all of it goes again: then with that. */
     const struct qp *qp = world_requester(w, d);
