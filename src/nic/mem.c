@@ -34,9 +34,6 @@ int mem_init(struct mem_table *t, uint64_t seed)
         return -ENOMEM;
     }
     lock_init(&t->lock);
-    for (uint32_t i = 0; i < MAX_MR; i++)
-        t->free_index[i] = MAX_MR - 1 - i;
-    t->free_count = MAX_MR;
     return 0;
 }
 
@@ -120,12 +117,12 @@ int mem_reg(struct pd *pd, void *base, uint64_t length, uint64_t iova_start, uns
     mr->access = access;
     atomic_init(&mr->remote_valid, true);
     lock_take(&t->lock);
-    if (t->free_count == 0) {
+    if (t->free_count == 0 && t->unused == MAX_MR) {
         lock_drop(&t->lock);
         free(mr);
         return -ENOMEM;
     }
-    index = t->free_index[--t->free_count];
+    index = t->free_count != 0 ? t->free_index[--t->free_count] : t->unused++;
     mr->key = draw_key(t, index);
     atomic_store_explicit(&t->slot[index], mr, memory_order_release);
     lock_drop(&t->lock);

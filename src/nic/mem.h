@@ -50,8 +50,9 @@ enum mem_verdict {
 struct mem_table {
     struct lock lock;           /* guards writers; mem_check reads without it */
     _Atomic(struct mr *) *slot; /* MAX_MR */
-    uint32_t *free_index;       /* stack of free indexes */
+    uint32_t *free_index;       /* stack of those that are free again */
     uint32_t free_count;
+    uint32_t unused; /* lowest that never was in use: no page is touched before its time */
     uint16_t
         *last_low; /* MAX_MR: low key bits an index had last, so that they are not drawn again */
     uint32_t index_secret; /* 16 bits */

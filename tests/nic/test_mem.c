@@ -284,7 +284,7 @@ static void case_28_same_bits_drawn_again(void **state)
     struct fixture *f = *state;
     struct mem_table *t = &f->nic->mem;
     struct rng ahead = t->rng;
-    uint32_t index = t->free_index[t->free_count - 1];
+    uint32_t index = t->free_count != 0 ? t->free_index[t->free_count - 1] : t->unused;
     uint16_t low = (uint16_t)(rng_next(&ahead) >> 48);
     struct mr *mr;
 
