@@ -7,6 +7,8 @@
 
 #include "world.h"
 
+enum { MAX_KEY_TRIES = 100 };
+
 /* Queues change their size under way: never below what they hold. */
 static void resize(struct world *w, int node)
 {
@@ -122,8 +124,22 @@ static void connect(struct world *w, struct control *c)
     build_connect(w, c->pair);
 }
 
+/* The worst moment to take the key of a READ away is while it is answered. */
+static bool too_early(struct world *w, struct control *c, const struct direction *d)
+{
+    enum region_kind kind = (enum region_kind)c->side;
+    const struct qp *qp = world_responder(w, d);
+    if ((kind != REGION_TARGET && kind != REGION_RDSRC) || qp == NULL ||
+        qp->state == QP_STATE_ERR || qp->resp.reply_head != qp->resp.reply_tail ||
+        c->tries++ == MAX_KEY_TRIES)
+        return false;
+    c->done = false;
+    c->at_ns = w->now_ns + 1 + tape_below(w->tape, 5000);
+    return true;
+}
+
 /* A region is deregistered and registered anew: its old key is good for nothing, at once. */
-static void renew_key(struct world *w, const struct control *c)
+static void renew_key(struct world *w, struct control *c)
 {
     enum region_kind kind = (enum region_kind)c->side;
     struct direction *d = &w->dir[c->pair];
@@ -131,6 +147,8 @@ static void renew_key(struct world *w, const struct control *c)
     int node = kind <= REGION_SINK ? d->from : d->to;
     uint32_t old = r->mr->key;
     uint8_t *place;
+    if (too_early(w, c, d))
+        return;
     for (int i = 0; i < w->dirs; i++)
         if (kind != REGION_RECV ? &w->dir[i] == d : w->dir[i].to == node)
             w->pair[w->dir[i].pair].hurt = true;

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "villain.h"
 #include "wire/icrc.h"
 #include "wire/roce.h"
-#include "world.h"
 
 enum {
     MAX_BATCH = 32,
@@ -333,6 +333,9 @@ static void send_packet(struct world *w, int from, const struct train *t,
     bool response = opcode_info(p->h.bth.opcode)->flags & OPF_RESPONSE;
     struct direction *d = world_direction(w, s->pair, s->side, !response);
     struct link *l = &w->link[to];
+    struct trace_event *e = world_trace(w, TRACE_SENT, from);
+    e->h = p->h;
+    e->payload_bytes = p->payload_bytes;
     sniff_sent(w, d, &p->h, p->payload_bytes);
     w->sent_packets++;
     l->packets++;
@@ -340,9 +343,6 @@ static void send_packet(struct world *w, int from, const struct train *t,
         change_path(w, l);
     uint32_t bytes = roce_packet_bytes(p->h.bth.opcode, p->payload_bytes);
     enum fate fate = draw_fate(w, l, d, bytes);
-    struct trace_event *e = world_trace(w, TRACE_SENT, from);
-    e->h = p->h;
-    e->payload_bytes = p->payload_bytes;
     e->note = fate_name[fate];
     if (fate == FATE_DROP)
         return;
@@ -356,6 +356,8 @@ static void sink_train(struct nic_sink *sink, const struct train *t)
     struct source *source = (struct source *)sink;
     struct world *w = source->world;
     uint32_t total = 0;
+    if (villain_takes(w, t))
+        return;
     for (unsigned i = 0; i < t->packets; i++) {
         const struct train_packet *p = &t->packet[i];
         uint32_t bytes = roce_packet_bytes(p->h.bth.opcode, p->payload_bytes);
@@ -433,20 +435,4 @@ void link_deliver(struct world *w, struct link *l)
         for (unsigned i = 0; i < n; i++)
             flight_free(held[i]);
     } while (!w->failed && link_next_ns(l) <= w->now_ns);
-}
-
-void link_forge(struct world *w, int to, const struct rx_packet *rx)
-{
-    struct link *l = &w->link[to];
-    struct flight *f = calloc(1, sizeof(*f));
-    assert(f != NULL);
-    f->rx = *rx;
-    f->pair = -1;
-    f->n = rx->payload_bytes;
-    f->bytes = malloc(f->n + (f->n == 0));
-    assert(f->bytes != NULL);
-    for (uint32_t i = 0; i < f->n; i++)
-        f->bytes[i] = (uint8_t)(i * 7 + 1);
-    f->at_ns = w->now_ns;
-    insert(l, f);
 }

@@ -19,7 +19,7 @@ struct flight {
     uint8_t *bytes; /* payload, or the whole packet when the byte path is used */
     uint32_t n;
     bool raw;
-    int pair; /* whose it is; -1: forged */
+    int pair; /* whose it is */
 };
 
 TAILQ_HEAD(flight_list, flight);
@@ -62,7 +62,5 @@ void link_fini(struct world *w, int node);
 uint64_t link_next_ns(const struct link *l);
 /* Hands what is due to the node's engine. */
 void link_deliver(struct world *w, struct link *l);
-/* A packet that no engine sent arrives now. */
-void link_forge(struct world *w, int to, const struct rx_packet *rx);
 
 #endif

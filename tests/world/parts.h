@@ -225,6 +225,7 @@ struct control {
     enum control_kind kind;
     int pair, side;
     bool done;
+    int tries; /* KEY: it waited so often for a moment that is worse */
 };
 
 #endif

@@ -163,6 +163,8 @@ static void poll(struct world *w, int node, struct cq_state *cq)
         }
         if (n == 0 && !armed) {
             watch_arm(w, node, cq, only_solicited(w));
+            if (w->opt.events == EVENTS_MIXED)
+                watch_arm(w, node, cq, only_solicited(w)); /* of two, the one that hears more */
             armed = true;
             n = 1; /* once more: what came before the arming makes no event */
         }

@@ -199,6 +199,9 @@ static void check_aeth(struct world *w, struct direction *d, const struct roce_h
     if (opcode_op(h->bth.opcode) == OP_ACKNOWLEDGE ? h->aeth.msn.v != msn : h->aeth.msn.v > msn)
         world_fail(w, "pair %d node %d: MSN %u, executed are %u messages", d->pair, d->to,
                    h->aeth.msn.v, msn);
+    if (aeth_kind(h->aeth.syndrome) == AETH_RNR_NAK && value != w->opt.rnr_timer)
+        world_fail(w, "pair %d node %d: RNR NAK with timer %u, the QP's is %u", d->pair, d->to,
+                   value, w->opt.rnr_timer);
     /* With its last train a QP may have gone to ERR, its receives flushed. */
     if (aeth_kind(h->aeth.syndrome) != AETH_ACK || qp->state == QP_STATE_ERR)
         return;
@@ -214,7 +217,7 @@ static void response_sent(struct world *w, struct direction *d, const struct roc
     struct sniffed *s = &d->wire;
     uint32_t at = world_offset(d, h->bth.psn), done = executed(w, d);
     bool nak = is_nak(h), ack = opcode_op(h->bth.opcode) == OP_ACKNOWLEDGE && !nak;
-    if ((int32_t)at < -1 && w->pair[d->pair].stale)
+    if ((int32_t)at < (ack ? -1 : 0) && w->pair[d->pair].stale)
         return; /* a duplicate of the life before is answered again; nobody waits for it */
     /* An ACK before anything came in names the PSN before the first. */
     if (nak ? at > done : at + 1 > done) {
@@ -255,7 +258,7 @@ bool sniff_is_stale(struct world *w, int to, const struct flight *f)
     if (!f->rx.icrc_ok)
         return false;
     const struct slot *s = world_slot(w, to, f->rx.h.bth.dest_qp);
-    return f->pair < 0 || f->pair != (s == NULL ? -1 : s->pair);
+    return f->pair != (s == NULL ? -1 : s->pair);
 }
 
 /* What may not change when a packet comes that is of no message. */
