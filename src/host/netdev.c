@@ -18,6 +18,20 @@
 
 enum { MESSAGES_BYTES = 16 << 10 };
 
+void netdev_close(struct host *h)
+{
+    if (h->netlink_fd >= 0)
+        close(h->netlink_fd);
+    h->netlink_fd = -1;
+}
+
+/* A sandbox may not let us listen: then queries read anew, and nothing is told before. */
+static bool refused(int error)
+{
+    return error == EPERM || error == EACCES || error == EAFNOSUPPORT || error == EPROTONOSUPPORT ||
+           error == EOPNOTSUPP;
+}
+
 int netdev_open(struct host *h)
 {
     struct sockaddr_nl a = {
@@ -25,16 +39,13 @@ int netdev_open(struct host *h)
         .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
     };
     h->netlink_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-    if (h->netlink_fd < 0 || bind(h->netlink_fd, (struct sockaddr *)&a, sizeof(a)) != 0)
-        return -errno;
+    if (h->netlink_fd >= 0 && bind(h->netlink_fd, (struct sockaddr *)&a, sizeof(a)) == 0)
+        return 0;
+    int error = errno;
+    if (!refused(error))
+        return -error;
+    netdev_close(h);
     return 0;
-}
-
-void netdev_close(struct host *h)
-{
-    if (h->netlink_fd >= 0)
-        close(h->netlink_fd);
-    h->netlink_fd = -1;
 }
 
 static void tell(struct verbena_context *ctx, enum nic_event_type type)
@@ -119,7 +130,9 @@ static void look_anew(struct host *h)
 static void take_messages(struct host *h)
 {
     _Alignas(struct nlmsghdr) char bytes[MESSAGES_BYTES];
-    for (;;) {
+    if (h->netlink_fd < 0)
+        look_anew(h);
+    while (h->netlink_fd >= 0) {
         struct sockaddr_nl from;
         socklen_t from_bytes = sizeof(from);
         ssize_t n = recvfrom(h->netlink_fd, bytes, sizeof(bytes), MSG_DONTWAIT,

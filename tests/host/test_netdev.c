@@ -33,6 +33,18 @@ struct ear {
 
 static bool able; /* to make interfaces */
 
+static int bind_error; /* of netlink sockets */
+int __real_bind(int fd, const struct sockaddr *a, socklen_t n);
+int __wrap_bind(int fd, const struct sockaddr *a, socklen_t n);
+
+int __wrap_bind(int fd, const struct sockaddr *a, socklen_t n)
+{
+    if (bind_error == 0 || a->sa_family != AF_NETLINK)
+        return __real_bind(fd, a, n);
+    errno = bind_error;
+    return -1;
+}
+
 static bool ip(const char *what)
 {
     char command[512];
@@ -351,6 +363,33 @@ static void netdev__more_than_the_socket_holds(void **state)
     verbena_close(ctx);
 }
 
+/* A sandbox without netlink's groups: a query still knows. */
+static void netdev__deaf_it_looks_when_asked(void **state)
+{
+    (void)state;
+    struct verbena_context *ctx;
+    struct verbena_gid gid;
+    struct verbena_device d;
+    if (!able)
+        SKIP_TEST("network interfaces cannot be made here");
+    struct ear *e = &ears[0];
+    ear_init(e);
+    bind_error = ENOMEM;
+    assert_int_equal(verbena_open("vb_vt0", &callbacks, e, &ctx), -ENOMEM);
+    bind_error = EPERM;
+    assert_int_equal(verbena_open("vb_vt0", &callbacks, e, &ctx), 0);
+    bind_error = 0;
+    assert_int_equal(ctx->host->netlink_fd, -1);
+    assert_int_equal(verbena_gid_query(ctx, 1, &gid), -ENODATA);
+    assert_true(ip("addr add 10.88.0.9/24 dev vt0"));
+    assert_int_equal(verbena_gid_query(ctx, 1, &gid), 0);
+    expect(e, "G");
+    assert_true(ip("link set vt0 down"));
+    assert_int_equal(verbena_device_query(ctx, &d), 0);
+    assert_false(d.up);
+    verbena_close(ctx);
+}
+
 /* Only the kernel is believed. */
 static void netdev__others_are_not_heard(void **state)
 {
@@ -393,6 +432,7 @@ int main(void)
                                         remove_pair),
         cmocka_unit_test_setup_teardown(netdev__renamed, make_pair, remove_pair),
         cmocka_unit_test_setup_teardown(netdev__more_than_the_socket_holds, make_pair, remove_pair),
+        cmocka_unit_test_setup_teardown(netdev__deaf_it_looks_when_asked, make_pair, remove_pair),
         cmocka_unit_test_setup_teardown(netdev__others_are_not_heard, make_pair, remove_pair),
     };
     ino_t before = private_net_inode();
