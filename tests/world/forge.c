@@ -132,11 +132,14 @@ static void forge_one(struct world *w, int node, enum forgery how)
     e->h = rx.h;
     e->payload_bytes = rx.payload_bytes;
     e->note = "FORGED";
+    uint32_t replies = qp->resp.reply_tail;
     if (rx.icrc_ok)
         sniff_stale(w, node, &rx);
     else
         nic_input(w->node[node].nic, w->now_ns, &rx, 1);
     check_step(w, node);
+    if (qp->resp.reply_tail != replies)
+        world_fail(w, "node %d: a READ that nobody asked for is answered", node);
 }
 
 void forge_some(struct world *w, int node)

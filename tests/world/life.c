@@ -153,6 +153,8 @@ static void renew_key(struct world *w, struct control *c)
         if (kind != REGION_RECV ? &w->dir[i] == d : w->dir[i].to == node)
             w->pair[w->dir[i].pair].hurt = true;
     mem_mr_revoke(r->mr);
+    if (mem_check(w->node[node].nic, w->node[node].pd, old, r->iova, 1, 0, false, &place) == MEM_OK)
+        world_fail(w, "the key of a region that is revoked is good still");
     mem_mr_free(r->mr);
     build_region(w, node, r);
     r->generation++;
@@ -237,6 +239,18 @@ void life_control(struct world *w, struct control *c)
         break;
     }
     world_events(w, node);
+}
+
+void life_between(struct world *w, int node)
+{
+    for (int i = 0; w->opt.keys && i < w->controls; i++) {
+        struct control *c = &w->control[i];
+        if (c->kind != CONTROL_KEY || c->done || c->tries == 0 || w->dir[c->pair].to != node)
+            continue;
+        const struct qp *qp = world_responder(w, &w->dir[c->pair]);
+        if (qp != NULL && qp->resp.reply_head != qp->resp.reply_tail)
+            life_control(w, c);
+    }
 }
 
 /* A program that sees one end of a connection fail gives up the other, sooner or later; on a

@@ -393,7 +393,7 @@ static void wrong(void)
             memcpy(v.was, v.payload, rx[i].payload_bytes);
         taken(1, op == OP_WRITE_FIRST || op == OP_SEND_FIRST ? 0 : 1);
     }
-    rx[n] = packet(OP_WRITE_ONLY, psn_add(v.epsn, 1), 16);
+    rx[n] = packet(OP_WRITE_ONLY, v.epsn, 16);
     give(rx, n + 1);
     const struct roce_headers *h = &v.answer[v.answers == 0 ? 0 : v.answers - 1].h;
     expect(v.answers >= 1 && opcode_op(h->bth.opcode) == OP_ACKNOWLEDGE &&

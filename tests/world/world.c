@@ -137,6 +137,7 @@ static void node_run(struct world *w, int index)
     struct node *n = &w->node[index];
     n->last_run_ns = w->now_ns;
     link_deliver(w, &w->link[index]);
+    life_between(w, index);
     if (nic_deadline(n->nic) <= w->now_ns) {
         nic_advance(n->nic, w->now_ns);
         check_step(w, index);

@@ -106,6 +106,8 @@ uint64_t program_next_ns(struct world *w, int node);
 
 /* life.c */
 void life_control(struct world *w, struct control *c);
+/* What another thread of the program does between input and output. */
+void life_between(struct world *w, int node);
 void life_follow_errors(struct world *w);
 
 /* forge.c: packets that no QP sent, for the engine to drop without a trace. */
