@@ -117,7 +117,7 @@ struct udp_guest {
 struct udp_tx_socket {
     int fd; /* -1: not yet made */
     uint16_t sport;
-    struct net_addr local; /* it is bound to; may be the wildcard */
+    struct net_addr local; /* it is bound to; IPv6: always the wildcard */
 };
 
 struct udp_tx_message {

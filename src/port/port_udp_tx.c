@@ -106,20 +106,23 @@ static void tx_socket_options(int fd, bool v6)
     }
 }
 
-/* To the local address, which each send then need not name; 0 or errno. */
-static int tx_socket_bind(int fd, const struct net_addr *local, uint16_t sport)
+/* To the address that s->local says; 0 or errno. */
+static int tx_socket_bind(const struct udp_tx_socket *s, int fd)
 {
-    struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_port = htons(sport)};
-    struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_port = htons(sport)};
-    bool v6 = !udp_addr_v4(local);
-    memcpy(&a4.sin_addr, local->b + 12, 4);
-    memcpy(&a6.sin6_addr, local->b, 16);
+    struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_port = htons(s->sport)};
+    struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_port = htons(s->sport)};
+    bool v6 = !udp_addr_v4(&s->local);
+    memcpy(&a4.sin_addr, s->local.b + 12, 4);
     int r = v6 ? bind(fd, (struct sockaddr *)&a6, sizeof(a6))
                : bind(fd, (struct sockaddr *)&a4, sizeof(a4));
     return r == 0 ? 0 : errno;
 }
 
-/* Binds to a port near the wanted one; false: all that were tried are taken. */
+/*
+ * Binds to a port near the wanted one; false: all that were tried are taken. IPv4: to the local
+ * address, which each send then need not name. Not so with IPv6, where the kernel goes on sending
+ * from an address that the socket has and the machine has not any more.
+ */
 static bool tx_socket_port(struct udp_tx_socket *s, int fd, const struct net_addr *local,
                            uint16_t wanted)
 {
@@ -129,15 +132,15 @@ static bool tx_socket_port(struct udp_tx_socket *s, int fd, const struct net_add
     },
                                  any6;
     uint32_t offset = wanted;
-    /* A link-local address would tie the socket to one interface. */
-    s->local = udp_addr_link_local(local) ? any6 : *local;
+    bool v6 = !udp_addr_v4(local);
+    s->local = v6 ? any6 : *local;
     for (unsigned i = 0; i < BIND_TRIES; i++) {
         s->sport = (uint16_t)(UDP_SPORT_FIRST | (offset & 0x3fff));
-        int err = tx_socket_bind(fd, &s->local, s->sport);
+        int err = tx_socket_bind(s, fd);
         if (err == 0)
             return true;
-        if (err == EADDRNOTAVAIL) /* the address has gone; it may come back */
-            s->local = udp_addr_v4(local) ? any4 : any6;
+        if (err == EADDRNOTAVAIL && !v6) /* the address has gone; it may come back */
+            s->local = any4;
         else
             offset += 97; /* somewhere else: neighbours are likely to be taken as well */
     }
@@ -199,7 +202,6 @@ static void control_add(struct udp_tx_message *m, int level, int type, const voi
 static void message_address(struct port_udp *u, struct udp_tx_message *m, const struct nic_path *p)
 {
     bool v6 = !udp_addr_v4(&p->local);
-    bool bound = memcmp(&m->socket->local, &p->local, sizeof(p->local)) == 0;
     int tos = p->traffic_class;
     int ttl = p->hop_limit != 0 ? p->hop_limit : DEFAULT_HOP_LIMIT;
     m->tos = p->traffic_class;
@@ -216,8 +218,7 @@ static void message_address(struct port_udp *u, struct udp_tx_message *m, const 
         memcpy(&m->to.v6.sin6_addr, p->remote.b, 16);
         struct in6_pktinfo info = {.ipi6_ifindex = p->scope_id};
         memcpy(&info.ipi6_addr, p->local.b, 16);
-        if (!bound)
-            control_add(m, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
+        control_add(m, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
         if (tos != 0)
             control_add(m, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof(tos));
         if (ttl != DEFAULT_HOP_LIMIT)
@@ -230,7 +231,7 @@ static void message_address(struct port_udp *u, struct udp_tx_message *m, const 
         memcpy(&m->to.v4.sin_addr, p->remote.b + 12, 4);
         struct in_pktinfo info = {.ipi_ifindex = 0};
         memcpy(&info.ipi_spec_dst, p->local.b + 12, 4);
-        if (!bound)
+        if (memcmp(&m->socket->local, &p->local, sizeof(p->local)) != 0)
             control_add(m, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
         if (tos != 0)
             control_add(m, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));

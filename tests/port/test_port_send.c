@@ -4,7 +4,9 @@
  * sockets, packets over the MTU. The linker puts our sendmmsg and sendmsg before the real ones.
  */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <errno.h>
+#include <linux/ipv6.h>
 #include <netinet/udp.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "../skips.h"
 #include "port/port_udp.h"
 #include "private_net.h"
 #include "wire/roce.h"
@@ -76,6 +79,7 @@ static const struct nic_path path6 = {
 struct got {
     struct port_receiver r;
     unsigned n, bad, out_of_order;
+    struct net_addr src; /* of the last */
 };
 
 static void got_packets(struct port_receiver *r, const struct rx_packet *p, unsigned n)
@@ -84,6 +88,7 @@ static void got_packets(struct port_receiver *r, const struct rx_packet *p, unsi
     for (unsigned i = 0; i < n; i++) {
         g->bad += !p[i].icrc_ok || memcmp(p[i].payload, source, p[i].payload_bytes) != 0;
         g->out_of_order += p[i].h.bth.psn.v != g->n;
+        g->src = p[i].src;
         g->n++;
     }
 }
@@ -244,6 +249,82 @@ static void send__errors_are_counted_by_kind(void **state)
     }
 }
 
+static bool own_net; /* whose addresses may change */
+
+/* Of lo; IPv4 as its second one. */
+static void lo_address(const struct net_addr *a, bool there)
+{
+    int fd = socket(a->b[0] != 0 ? AF_INET6 : AF_INET, SOCK_DGRAM, 0), r;
+    if (a->b[0] != 0) {
+        struct in6_ifreq v6 = {.ifr6_prefixlen = 128, .ifr6_ifindex = (int)if_nametoindex("lo")};
+        memcpy(&v6.ifr6_addr, a->b, 16);
+        r = ioctl(fd, there ? SIOCSIFADDR : SIOCDIFADDR, &v6);
+    } else {
+        struct ifreq v4 = {.ifr_name = "lo:1"};
+        struct sockaddr_in in = {.sin_family = AF_INET};
+        memcpy(&in.sin_addr, a->b + 12, there ? 4 : 0); /* 0.0.0.0 takes it away */
+        memcpy(&v4.ifr_addr, &in, sizeof(in));
+        r = ioctl(fd, SIOCSIFADDR, &v4);
+    }
+    close(fd);
+    assert_int_equal(r, 0);
+}
+
+/* From the path's local address, whatever socket it shares, and from none that has gone. */
+static void send__only_from_addresses_that_are_there(void **state)
+{
+    (void)state;
+    static const struct nic_path moving[] = {
+        {.local = {{[10] = 0xff, [11] = 0xff, 10, 9, 0, 7}},
+         .remote = {{[10] = 0xff, [11] = 0xff, 127, 0, 0, 1}},
+         .udp_sport = 0xC777                                                                            },
+        {.local = {{0xfd, [15] = 7}},                        .remote = {{[15] = 1}}, .udp_sport = 0xC777},
+    };
+    if (!own_net)
+        SKIP_TEST("the addresses are not the test's");
+    for (unsigned i = 0; i < 6; i++) {
+        const struct nic_path *path = &moving[i % 2], *other = i % 2 != 0 ? &path6 : &path4;
+        struct port *p = make();
+        struct got g = {0};
+        /* The socket is made for this address, for another, or while this one is not there. */
+        if (i < 4)
+            lo_address(&path->local, true);
+        queue(p, i / 2 == 1 ? other : path, 0, 1, 100);
+        p->ops->flush(p, 1000);
+        if (i >= 4) {
+            assert_int_equal(settle(p, &g), 0);
+            assert_int_equal(count_of(p, "udp_tx_drop_error"), 1);
+            lo_address(&path->local, true);
+            queue(p, path, 0, 1, 100);
+            p->ops->flush(p, 1000);
+        }
+        assert_int_equal(settle(p, &g), 1);
+        queue(p, path, 1, 3, 100);
+        p->ops->flush(p, 2000);
+        assert_int_equal(settle(p, &g), 4);
+        assert_memory_equal(&g.src, &path->local, sizeof(g.src));
+        queue(p, other, 4, 3, 100);
+        p->ops->flush(p, 3000);
+        assert_int_equal(settle(p, &g), 7);
+        assert_memory_equal(&g.src, &other->local, sizeof(g.src));
+
+        uint64_t dropped = count_of(p, "udp_tx_drop_error");
+        lo_address(&path->local, false);
+        queue(p, path, 7, 1, 100);
+        p->ops->flush(p, 4000);
+        assert_int_equal(settle(p, &g), 7);
+        assert_int_equal(count_of(p, "udp_tx_drop_error"), dropped + 1);
+        lo_address(&path->local, true);
+        queue(p, path, 7, 1, 100);
+        p->ops->flush(p, 5000);
+        assert_int_equal(settle(p, &g), 8);
+        assert_memory_equal(&g.src, &path->local, sizeof(g.src));
+        lo_address(&path->local, false);
+        assert_int_equal(g.bad + g.out_of_order, 0);
+        p->ops->close(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,7 +332,10 @@ int main(void)
         cmocka_unit_test(send__full_socket_is_tried_again_in_order),
         cmocka_unit_test(send__what_never_fits_is_lost_and_counted),
         cmocka_unit_test(send__errors_are_counted_by_kind),
+        cmocka_unit_test(send__only_from_addresses_that_are_there),
     };
+    ino_t outside = private_net_inode();
     private_net_enter();
+    own_net = private_net_inode() != outside;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
