@@ -552,6 +552,7 @@ static void play(const struct step *st)
     case HOLD:
         say("  HOLD   %llu ns\n", (unsigned long long)st->ns);
         s.now += st->ns;
+        nic_advance(s.nic, s.now);
         break;
     case EVENT:
         step_event(st);

@@ -25,7 +25,7 @@ enum step_kind {
     SCQE,   /* next completion of the send CQ; what: enum wc_opcode */
     RCQE,   /* next completion of the receive CQ */
     TIME,   /* ns pass */
-    HOLD,   /* ns pass in which nobody asks the engine for packets */
+    HOLD,   /* ns pass in which timers run, but nobody asks the engine for packets */
     EVENT,  /* next async event; what: enum nic_event_type, -1: none */
     STATE,  /* of the QP; what: enum qp_state */
     COUNT,  /* a counter is n; what: enum nic_counter */

@@ -177,6 +177,13 @@ static const struct dialogue dialogues[] = {
         {COUNT, COUNTER_implied_nak_seq_err, .n = 2}, RESP(FIRST, 100, .len = 256),
         RESP(MIDDLE, 101, .len = 256, .at = 256), RESP(LAST, 102, .len = 88, .at = 512),
         {SCQE, WC_RDMA_READ, .id = 1}, {MEM, .len = 600})},
+    {"implied_nak__not_before_the_request_goes_again", true, WITH(.timeout = 1, .retry = 1), STEPS(
+        {POST, WR_RDMA_READ, .id = 1, .len = 600}, READ_OUT(100, .dma_len = 600),
+        {HOLD, .ns = 8192}, RESP(LAST, 102, .len = 88, .at = 512), READ_OUT(100, .dma_len = 600),
+        {COUNT, COUNTER_local_ack_timeout_err, .n = 1}, {COUNT, COUNTER_implied_nak_seq_err, .n = 1},
+        RESP(FIRST, 100, .len = 256),
+        RESP(MIDDLE, 101, .len = 256, .at = 256), RESP(LAST, 102, .len = 88, .at = 512),
+        {SCQE, WC_RDMA_READ, .id = 1}, {MEM, .len = 600})},
     {"implied_nak__the_rest_is_asked_for", true, WITH(), STEPS(
         {POST, WR_RDMA_READ, .id = 1, .len = 600, .va = 8}, READ_OUT(100, .va = 8, .dma_len = 600),
         RESP(FIRST, 100, .len = 256),

@@ -104,7 +104,8 @@ static void implied_nak(struct qp *qp)
     if (qp->req.implied_nak || qp->req.rnr_wait)
         return;
     nic_count(qp->nic, COUNTER_implied_nak_seq_err, 1);
-    requester_lost(qp);
+    if (!psn_eq(qp->req.next, qp->req.una)) /* else gone back, nothing sent since: as input_nak */
+        requester_lost(qp);
     qp->req.implied_nak = true;
 }
 
