@@ -32,7 +32,7 @@ static const uint64_t KEEP_NS = 3000000000;    /* between questions to the host 
 static const uint64_t STALLED_NS = 1000000000; /* a host that does not answer is left */
 static const uint64_t RETRY_FIRST_NS = 5000000;
 static const uint64_t RETRY_MAX_NS = 1000000000;
-static const uint64_t OPEN_ANSWER_MS = 500;
+static const uint64_t OPEN_ANSWER_NS = 500000000;
 static const uint64_t HOSTED_NS = 10000000000; /* so long a member watches after a question */
 
 enum hello_kind { HELLO_QUESTION, HELLO_ANSWER };
@@ -190,12 +190,14 @@ void udp_guest_timer(struct port_udp *u, struct udp_fd *f)
     host_lost(u);
 }
 
-/* Until one of those asked is our host, or none is left; false: none. */
+/* Until one of those asked is our host, none is left, or the time is over; false: no host. */
 static bool answers_wait(struct port_udp *u)
 {
-    struct pollfd poll_fd[CANDIDATES];
+    struct pollfd poll_fd[CANDIDATES + 1];
     struct udp_fd *of[CANDIDATES], *f;
-    while (u->guest.host == NULL) {
+    bool over = false;
+    timer_set(u, OPEN_ANSWER_NS);
+    while (u->guest.host == NULL && u->guest.candidates != 0 && !over) {
         nfds_t n = 0;
         TAILQ_FOREACH(f, &u->fds, link)
         {
@@ -204,8 +206,12 @@ static bool answers_wait(struct port_udp *u)
             of[n] = f;
             poll_fd[n++] = (struct pollfd){.fd = f->fd, .events = POLLIN};
         }
-        if (n == 0 || poll(poll_fd, n, OPEN_ANSWER_MS) <= 0)
-            break;
+        poll_fd[n] = (struct pollfd){.fd = u->guest.timer->fd, .events = POLLIN};
+        if (poll(poll_fd, n + 1, -1) < 0) {
+            over = errno != EINTR;
+            continue;
+        }
+        over = poll_fd[n].revents != 0;
         for (nfds_t i = 0; i < n && u->guest.host == NULL; i++)
             if (poll_fd[i].revents != 0)
                 udp_guest_read(u, of[i]);

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -49,8 +50,9 @@ struct member {
     struct port_udp_config config;
     struct port *port;
     pthread_t thread;
-    bool running; /* the thread is to be joined */
-    int status;   /* of the opening */
+    bool running;     /* the thread is to be joined */
+    bool interrupted; /* signals come all the time while it opens */
+    int status;       /* of the opening */
     atomic_bool opened, stop, paused;
     _Atomic unsigned received;
     _Atomic unsigned to_send; /* slot << 1 | v6, + 1; 0: nothing */
@@ -95,12 +97,41 @@ static void send_packets(struct member *m, unsigned what)
     m->port->ops->flush(m->port, now_ns());
 }
 
+static void nothing(int signal)
+{
+    (void)signal;
+}
+
+/* Opens with a signal each millisecond, as a profiler sends them. */
+static int open_interrupted(struct member *m)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1};
+    const struct itimerspec often = {
+        {0, 1000000},
+        {0, 1000000}
+    };
+    timer_t timer;
+    event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+    sigaction(SIGUSR1, &(struct sigaction){.sa_handler = nothing}, NULL);
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0)
+        return -errno;
+    timer_settime(timer, 0, &often, NULL);
+    int status = port_udp_create(&m->config, &m->port);
+    timer_delete(timer);
+    return status;
+}
+
 static void *member_main(void *arg)
 {
     struct member *m = arg;
     /* Not by setresuid(): glibc changes all threads. */
     m->status = (int)syscall(SYS_setresuid, m->uid, m->uid, -1);
-    m->status = m->status == 0 ? port_udp_create(&m->config, &m->port) : -EPERM;
+    if (m->status != 0)
+        m->status = -EPERM;
+    else if (m->interrupted)
+        m->status = open_interrupted(m);
+    else
+        m->status = port_udp_create(&m->config, &m->port);
     atomic_store(&m->opened, true);
     while (m->status == 0 && !atomic_load(&m->stop)) {
         struct pollfd p = {.fd = m->port->ops->fd(m->port), .events = POLLIN};
@@ -133,13 +164,13 @@ static bool wait_for(bool (*condition)(void))
     return true;
 }
 
-/* Opens a port as uid, which allows up to two others (0: none; root is said as UINT32_MAX). */
-static int start(unsigned index, uid_t uid, uid_t allow, uid_t allow_too)
+static void launch(unsigned index, uid_t uid, uid_t allow, uid_t allow_too, bool interrupted)
 {
     struct member *m = &all[index];
     memset(m, 0, sizeof(*m));
     m->r.packets = packets;
     m->uid = uid;
+    m->interrupted = interrupted;
     m->config = (struct port_udp_config){.udp_port = TEST_UDP_PORT, .seed = index + 1};
     for (unsigned i = 0; i < 2; i++) {
         uid_t a = i == 0 ? allow : allow_too;
@@ -148,9 +179,20 @@ static int start(unsigned index, uid_t uid, uid_t allow, uid_t allow_too)
     }
     assert_int_equal(pthread_create(&m->thread, NULL, member_main, m), 0);
     m->running = true;
-    while (!atomic_load(&m->opened))
+}
+
+static int launched(unsigned index)
+{
+    while (!atomic_load(&all[index].opened))
         usleep(500);
-    return m->status;
+    return all[index].status;
+}
+
+/* Opens a port as uid, which allows up to two others (0: none; root is said as UINT32_MAX). */
+static int start(unsigned index, uid_t uid, uid_t allow, uid_t allow_too)
+{
+    launch(index, uid, allow, allow_too, false);
+    return launched(index);
 }
 
 static void end(unsigned index)
@@ -374,6 +416,23 @@ static void guest__nonsense_is_no_answer(void **state)
     close(talks);
 }
 
+/* It waits for a host that is slow, but not for ever; whatever the signals. */
+static void guest__signals_do_not_end_the_wait(void **state)
+{
+    (void)state;
+    assert_int_equal(start(0, ROOT, ALICE, 0), 0);
+    atomic_store(&all[0].paused, true);
+    launch(1, ALICE, UINT32_MAX, 0, true);
+    usleep(100000);
+    atomic_store(&all[0].paused, false);
+    assert_int_equal(launched(1), 0);
+    assert_true(reaches(0, 1));
+    end(1);
+    atomic_store(&all[0].paused, true);
+    launch(1, ALICE, UINT32_MAX, 0, true);
+    assert_int_equal(launched(1), -EADDRINUSE);
+}
+
 int main(void)
 {
     private_net_enter();
@@ -392,6 +451,7 @@ int main(void)
         GUEST(stopped_host_is_left),
         GUEST(two_users_want_the_free_port),
         GUEST(nonsense_is_no_answer),
+        GUEST(signals_do_not_end_the_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
