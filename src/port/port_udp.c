@@ -258,29 +258,29 @@ static uint32_t rcvbuf_of(int fd)
  * for a free port one gets neither. */
 int udp_members_open(struct port_udp *u)
 {
-    int fd[2] = {-1, -1}, err = 0;
+    struct udp_fd *f[2] = {NULL, NULL};
+    int err = 0;
     for (int v6 = 0; v6 < 2 && err == 0; v6++) {
-        fd[v6] = member_socket(u, v6 != 0);
-        if (fd[v6] < 0 && fd[v6] != -EAFNOSUPPORT && fd[v6] != -EADDRNOTAVAIL)
-            err = fd[v6];
+        int fd = member_socket(u, v6 != 0);
+        if (fd >= 0) {
+            u->rcvbuf_bytes = rcvbuf_of(fd);
+            err = udp_fd_add(u, fd, UDP_FD_WILDCARD, v6 != 0, &f[v6]);
+        } else if (fd != -EAFNOSUPPORT && fd != -EADDRNOTAVAIL) {
+            err = fd;
+        }
     }
-    if (err == 0 && fd[0] < 0 && fd[1] < 0)
+    if (err == 0 && f[0] == NULL && f[1] == NULL)
         err = -EAFNOSUPPORT;
     for (int v6 = 0; v6 < 2; v6++) {
-        struct udp_fd *f = NULL;
-        if (fd[v6] < 0)
+        if (f[v6] == NULL)
             continue;
         if (err != 0) {
-            close(fd[v6]);
+            udp_fd_close(u, f[v6]);
             continue;
         }
-        u->rcvbuf_bytes = rcvbuf_of(fd[v6]);
-        err = udp_fd_add(u, fd[v6], UDP_FD_WILDCARD, v6 != 0, &f);
-        if (err != 0)
-            continue;
-        udp_watch_member(u, v6 != 0, fd[v6]);
+        udp_watch_member(u, v6 != 0, f[v6]->fd);
         if (u->hot == NULL)
-            u->hot = f;
+            u->hot = f[v6];
     }
     return err;
 }

@@ -36,13 +36,13 @@ uint32_t port_udp_slot(const struct port *p);
 void port_udp_expect(struct port *p, bool v6, int qps);
 /* What was sent stays unanswered: look for the reason now. */
 void port_udp_suspect(struct port *p);
-/* Bytes that the receiving socket may hold, as the kernel counts them (with its own overhead). */
 /*
  * Receiving side. On: somebody calls receive again and again, so the descriptor need not show what
  * comes where packets came last: waking nobody takes the kernel less. Off: it shows all again;
  * false: it could not (no memory), try later.
  */
 bool port_udp_ease(struct port *p, bool on);
+/* Bytes that the receiving socket may hold, as the kernel counts them (with its own overhead). */
 uint32_t port_udp_rcvbuf_bytes(const struct port *p);
 /* Who holds this UDP port, as text for a message ("user nobody (uid 65534), pid 12", "the kernel
  * (rdma_rxe is loaded)"); "" when nobody is seen. Returns out. */

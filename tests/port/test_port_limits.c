@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_port_limits.c: the UDP port when no descriptor is left, and when others connect to its slot
- * faster than they can be served.
+ * test_port_limits.c: the UDP port when no descriptor or memory is left, and when others connect to
+ * its slot faster than they can be served. The linker puts our epoll_ctl before the real one.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -20,10 +21,22 @@
 #include <cmocka.h>
 
 #include "descriptors.h"
-#include "port/port_udp.h"
+#include "port/port_udp_priv.h"
 #include "private_net.h"
 
 enum { TEST_UDP_PORT = 14792, CONNECTIONS = 3, LISTEN_BACKLOG = 64 };
+
+static unsigned adds_until_refused; /* 0: never */
+int __real_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event);
+
+int __wrap_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event)
+{
+    if (op != EPOLL_CTL_ADD || adds_until_refused == 0 || --adds_until_refused != 0)
+        return __real_epoll_ctl(epoll_fd, op, fd, event);
+    errno = ENOSPC;
+    return -1;
+}
 
 static void none(struct port_receiver *r, const struct rx_packet *p, unsigned n)
 {
@@ -122,11 +135,44 @@ static void limits__full_backlog_is_taken(void **state)
     p->ops->close(p);
 }
 
+static unsigned open_descriptors(void)
+{
+    unsigned n = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+/* A member of both families or of none: a guest tries again and again, and must not gather halves
+ * of a membership. */
+static void limits__member_of_all_or_of_none(void **state)
+{
+    (void)state;
+    struct port *p = make();
+    struct port_udp *u = (struct port_udp *)((char *)p - offsetof(struct port_udp, port));
+    const struct udp_fd *hot = u->hot;
+    int v4 = u->watch[0].fd, v6 = u->watch[1].fd;
+    unsigned before = open_descriptors();
+    for (unsigned fails = 1; fails <= 2; fails++) {
+        adds_until_refused = fails;
+        assert_int_equal(udp_members_open(u), -ENOSPC);
+        assert_int_equal(adds_until_refused, 0);
+        assert_int_equal(open_descriptors(), before);
+        assert_ptr_equal(u->hot, hot);
+        assert_int_equal(u->watch[0].fd, v4);
+        assert_int_equal(u->watch[1].fd, v6);
+    }
+    assert_int_equal(udp_members_open(u), 0);
+    assert_int_equal(open_descriptors(), before + 2);
+    p->ops->close(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits__full_backlog_is_taken),
         cmocka_unit_test(limits__connections_without_a_descriptor),
+        cmocka_unit_test(limits__member_of_all_or_of_none),
     };
     private_net_enter();
     return cmocka_run_group_tests(tests, NULL, NULL);
