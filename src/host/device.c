@@ -175,7 +175,10 @@ int device_find(const char *name, struct verbena_device *out)
 
 const char *device_netdev(const struct verbena_device *d, char name[IF_NAMESIZE])
 {
-    return if_indextoname(d->ifindex, name) != NULL ? name : d->netdev;
+    if (if_indextoname(d->ifindex, name) != NULL)
+        return name;
+    /* Gone: its name may be another's by now. Else nobody could be asked. */
+    return errno == ENXIO ? "" : d->netdev;
 }
 
 int device_now(const struct verbena_device *d, struct verbena_device *out)

@@ -137,7 +137,7 @@ void fork_abandon(struct host *h);
 int device_find(const char *name, struct verbena_device *out);
 /* 0, -ENODEV, or -errno: no descriptor to ask with. */
 int device_describe(const char *netdev, struct verbena_device *out);
-/* The interface's name; it may have another than when the device was listed. */
+/* The interface's name, which may be another than when the device was listed; "": it has gone. */
 const char *device_netdev(const struct verbena_device *d, char name[IF_NAMESIZE]);
 /* A device listed before, as it is now; its own name and GUID stay. Errors as above. */
 int device_now(const struct verbena_device *d, struct verbena_device *out);

@@ -177,9 +177,12 @@ void netdev_add(struct verbena_context *ctx)
     progress_lock(&h->events);
     /* Old news are none to the newcomer, whose state is read after them. */
     take_messages(h);
-    atomic_store(&ctx->up, device_now(&ctx->device, &d) == 0 ? d.up : ctx->device.up);
+    int err = device_now(&ctx->device, &d);
+    atomic_store(&ctx->up, err == 0 ? d.up : ctx->device.up);
     ctx->gid_stale = gid_read(ctx) < 0;
     TAILQ_INSERT_TAIL(&h->contexts, ctx, link);
+    if (err == -ENODEV) /* since it was listed, and nobody will tell any more */
+        set_gone(ctx);
     progress_unlock(&h->events);
     progress_dispatch(h);
 }

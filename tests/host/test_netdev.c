@@ -34,12 +34,17 @@ struct ear {
 static bool able; /* to make interfaces */
 
 static int bind_error; /* of netlink sockets */
+static bool gone_before_bind;
+static bool ip(const char *what);
 int __real_bind(int fd, const struct sockaddr *a, socklen_t n);
 int __wrap_bind(int fd, const struct sockaddr *a, socklen_t n);
 
 int __wrap_bind(int fd, const struct sockaddr *a, socklen_t n)
 {
-    if (bind_error == 0 || a->sa_family != AF_NETLINK)
+    bool netlink = a->sa_family == AF_NETLINK;
+    if (netlink && gone_before_bind)
+        gone_before_bind = !ip("link del vt0");
+    if (bind_error == 0 || !netlink)
         return __real_bind(fd, a, n);
     errno = bind_error;
     return -1;
@@ -390,6 +395,46 @@ static void netdev__deaf_it_looks_when_asked(void **state)
     verbena_close(ctx);
 }
 
+/* Its name and another address are back before anybody looked: nothing of that is the context's. */
+static void netdev__name_taken_at_once(void **state)
+{
+    (void)state;
+    struct verbena_context *ctx;
+    struct verbena_gid gid;
+    if (!able)
+        SKIP_TEST("network interfaces cannot be made here");
+    struct ear *e = &ears[0];
+    ear_init(e);
+    assert_int_equal(verbena_open("vb_vt0", &callbacks, e, &ctx), 0);
+    progress_lock(&ctx->host->events);
+    assert_true(ip("link del vt0"));
+    assert_true(ip("link add vt0 type veth peer name vt1"));
+    assert_true(ip("addr add 10.88.7.7/24 dev vt0"));
+    progress_unlock(&ctx->host->events);
+    expect(e, "EGF");
+    for (unsigned i = 0; i < VERBENA_GID_TABLE_SIZE; i++)
+        assert_int_equal(verbena_gid_query(ctx, i, &gid), -ENODATA);
+    verbena_close(ctx);
+}
+
+/* While the device is being opened, before anybody listens. */
+static void netdev__gone_while_it_is_opened(void **state)
+{
+    (void)state;
+    struct verbena_context *ctx;
+    struct verbena_gid gid;
+    if (!able)
+        SKIP_TEST("network interfaces cannot be made here");
+    struct ear *e = &ears[0];
+    ear_init(e);
+    gone_before_bind = true;
+    assert_int_equal(verbena_open("vb_vt0", &callbacks, e, &ctx), 0);
+    assert_false(gone_before_bind);
+    expect(e, "EF");
+    assert_int_equal(verbena_gid_query(ctx, 0, &gid), -ENODATA);
+    verbena_close(ctx);
+}
+
 /* Only the kernel is believed. */
 static void netdev__others_are_not_heard(void **state)
 {
@@ -433,6 +478,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(netdev__renamed, make_pair, remove_pair),
         cmocka_unit_test_setup_teardown(netdev__more_than_the_socket_holds, make_pair, remove_pair),
         cmocka_unit_test_setup_teardown(netdev__deaf_it_looks_when_asked, make_pair, remove_pair),
+        cmocka_unit_test_setup_teardown(netdev__name_taken_at_once, make_pair, remove_pair),
+        cmocka_unit_test_setup_teardown(netdev__gone_while_it_is_opened, make_pair, remove_pair),
         cmocka_unit_test_setup_teardown(netdev__others_are_not_heard, make_pair, remove_pair),
     };
     ino_t before = private_net_inode();
