@@ -49,7 +49,9 @@ struct host {
     _Atomic uint32_t *alive;
     unsigned users; /* contexts open; under the open lock */
     uint32_t next_sport;
-    unsigned qpn_slots; /* that are ours; under the open lock */
+    unsigned qpn_slots;    /* whose QPNs are in use; under the open lock, as the next two */
+    bool slot_claimed;     /* one more, for which there was no memory so far: */
+    uint32_t claimed_slot; /* this one */
     struct host_lock rx, tx, events;
     int netlink_fd;                                     /* netdev.c; read under events */
     TAILQ_HEAD(context_list, verbena_context) contexts; /* open ones; under events */

@@ -20,15 +20,20 @@ static bool dead(const struct verbena_context *ctx)
 /* All QPNs are in use: claims one more slot. */
 static int more_qpns(struct host *h)
 {
-    uint32_t slot;
     int err = 0;
     pthread_mutex_lock(&host_open_lock);
     progress_lock(&h->rx); /* who receives looks QPNs up */
     /* Unless another thread was faster. */
     if (nic_out_of_qpns(h->nic)) {
-        err = h->qpn_slots < MAX_QPN_SLOTS ? port_udp_claim(h->udp, &slot) : -ENOMEM;
-        err = err == 0 ? nic_add_qpns(h->nic, slot) : err;
-        h->qpn_slots += err == 0;
+        err = h->qpn_slots < MAX_QPN_SLOTS ? 0 : -ENOMEM;
+        if (err == 0 && !h->slot_claimed)
+            err = port_udp_claim(h->udp, &h->claimed_slot);
+        h->slot_claimed |= err == 0;
+        err = err == 0 ? nic_add_qpns(h->nic, h->claimed_slot) : err;
+        if (err == 0) {
+            h->slot_claimed = false;
+            h->qpn_slots++;
+        }
     }
     progress_unlock(&h->rx);
     pthread_mutex_unlock(&host_open_lock);

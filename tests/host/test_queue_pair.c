@@ -27,6 +27,15 @@ enum {
     SLOTS = 1024,
 };
 
+static bool no_memory; /* for the QPNs of a slot */
+void *__real_calloc(size_t n, size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+
+void *__wrap_calloc(size_t n, size_t bytes)
+{
+    return no_memory && n == QPNS_OF_SLOT ? NULL : __real_calloc(n, bytes);
+}
+
 static struct qp *qp[QPNS_OF_SLOT + MORE];
 
 static int create(struct endpoint *e, struct qp **out)
@@ -122,11 +131,46 @@ static void queue_pair__no_slot_left(void **state)
     endpoint_close(&e);
 }
 
+/* Names of slots that are taken, all by this process. */
+static unsigned slots_taken(void)
+{
+    char line[256];
+    unsigned n = 0;
+    FILE *f = fopen("/proc/net/unix", "re");
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f) != NULL)
+        n += strstr(line, "00010000") != NULL && strstr(line, "@verbena/slot/") != NULL;
+    fclose(f);
+    return n;
+}
+
+/* A slot that was claimed in vain is used the next time. */
+static void queue_pair__no_memory_for_a_slot(void **state)
+{
+    (void)state;
+    struct endpoint e;
+    struct qp *one_more;
+    unsigned others = slots_taken();
+    endpoint_open(&e, "vb_lo", 4096);
+    unsigned n = fill_slot(&e);
+    no_memory = true;
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(create(&e, &one_more), -ENOMEM);
+    no_memory = false;
+    assert_int_equal(create(&e, &one_more), 0);
+    assert_int_equal(e.ctx->host->qpn_slots, 2);
+    assert_int_equal(slots_taken() - others, 2);
+    assert_int_equal(verbena_qp_destroy(e.ctx, one_more), 0);
+    destroy(&e, n);
+    endpoint_close(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queue_pair__second_slot),
         cmocka_unit_test(queue_pair__no_slot_left),
+        cmocka_unit_test(queue_pair__no_memory_for_a_slot),
     };
     private_net_enter();
     return cmocka_run_group_tests(tests, NULL, NULL);
