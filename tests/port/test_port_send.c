@@ -257,8 +257,14 @@ static void lo_address(const struct net_addr *a, bool there)
     int fd = socket(a->b[0] != 0 ? AF_INET6 : AF_INET, SOCK_DGRAM, 0), r;
     if (a->b[0] != 0) {
         struct in6_ifreq v6 = {.ifr6_prefixlen = 128, .ifr6_ifindex = (int)if_nametoindex("lo")};
+        struct sockaddr_in6 in = {.sin6_family = AF_INET6};
+        const struct timespec turn = {0, 1000000};
         memcpy(&v6.ifr6_addr, a->b, 16);
+        memcpy(&in.sin6_addr, a->b, 16);
         r = ioctl(fd, there ? SIOCSIFADDR : SIOCDIFADDR, &v6);
+        /* Tentative at first, even here. */
+        for (int ms = 0; there && ms < 5000 && bind(fd, (struct sockaddr *)&in, sizeof(in)); ms++)
+            nanosleep(&turn, NULL);
     } else {
         struct ifreq v4 = {.ifr_name = "lo:1"};
         struct sockaddr_in in = {.sin_family = AF_INET};
