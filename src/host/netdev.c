@@ -133,7 +133,7 @@ static void take_messages(struct host *h)
     if (h->netlink_fd < 0)
         look_anew(h);
     while (h->netlink_fd >= 0) {
-        struct sockaddr_nl from;
+        struct sockaddr_nl from = {0};
         socklen_t from_bytes = sizeof(from);
         ssize_t n = recvfrom(h->netlink_fd, bytes, sizeof(bytes), MSG_DONTWAIT,
                              (struct sockaddr *)&from, &from_bytes);
