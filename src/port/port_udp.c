@@ -27,7 +27,7 @@ static struct port_udp *udp_of(struct port *p)
 
 bool udp_uid_allowed(const struct port_udp *u, uid_t uid)
 {
-    if (uid == geteuid())
+    if (uid == u->uid || uid == geteuid())
         return true;
     for (unsigned i = 0; i < u->config.allow_uids; i++) {
         if (u->config.allow_uid[i] == uid)
@@ -309,6 +309,7 @@ int port_udp_create(const struct port_udp_config *config, struct port **out)
     u->port.ops = &udp_ops;
     u->port.sink.train = udp_sink;
     u->config = *config;
+    u->uid = geteuid();
     u->udp_port = config->udp_port != 0 ? config->udp_port : ROCE_UDP_PORT;
     rng_init(&u->rng, config->seed);
     udp_watch_init(u);

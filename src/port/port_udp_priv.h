@@ -141,6 +141,7 @@ struct port_udp {
     struct port port;
     struct port_udp_config config;
     uint16_t udp_port;
+    uid_t uid; /* when it was opened; a daemon may have given it up since */
     uint32_t rcvbuf_bytes;
     _Atomic uint64_t counter[UDP_COUNTER_COUNT];
 

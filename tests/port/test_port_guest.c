@@ -46,7 +46,7 @@ static const struct nic_path paths[2] = {
 
 struct member {
     struct port_receiver r;
-    uid_t uid;
+    uid_t uid, later_uid; /* which it takes when the port is open */
     struct port_udp_config config;
     struct port *port;
     pthread_t thread;
@@ -132,6 +132,8 @@ static void *member_main(void *arg)
         m->status = open_interrupted(m);
     else
         m->status = port_udp_create(&m->config, &m->port);
+    if (m->later_uid != m->uid && syscall(SYS_setresuid, -1, m->later_uid, -1) != 0)
+        m->status = -EPERM;
     atomic_store(&m->opened, true);
     while (m->status == 0 && !atomic_load(&m->stop)) {
         struct pollfd p = {.fd = m->port->ops->fd(m->port), .events = POLLIN};
@@ -164,35 +166,40 @@ static bool wait_for(bool (*condition)(void))
     return true;
 }
 
-static void launch(unsigned index, uid_t uid, uid_t allow, uid_t allow_too, bool interrupted)
+static struct member *member_make(unsigned index, uid_t uid, uid_t allow, uid_t allow_too)
 {
     struct member *m = &all[index];
     memset(m, 0, sizeof(*m));
     m->r.packets = packets;
-    m->uid = uid;
-    m->interrupted = interrupted;
+    m->uid = m->later_uid = uid;
     m->config = (struct port_udp_config){.udp_port = TEST_UDP_PORT, .seed = index + 1};
     for (unsigned i = 0; i < 2; i++) {
         uid_t a = i == 0 ? allow : allow_too;
         if (a != 0)
             m->config.allow_uid[m->config.allow_uids++] = a == UINT32_MAX ? ROOT : a;
     }
+    return m;
+}
+
+static void launch(struct member *m)
+{
     assert_int_equal(pthread_create(&m->thread, NULL, member_main, m), 0);
     m->running = true;
 }
 
-static int launched(unsigned index)
+static int launched(const struct member *m)
 {
-    while (!atomic_load(&all[index].opened))
+    while (!atomic_load(&m->opened))
         usleep(500);
-    return all[index].status;
+    return m->status;
 }
 
 /* Opens a port as uid, which allows up to two others (0: none; root is said as UINT32_MAX). */
 static int start(unsigned index, uid_t uid, uid_t allow, uid_t allow_too)
 {
-    launch(index, uid, allow, allow_too, false);
-    return launched(index);
+    struct member *m = member_make(index, uid, allow, allow_too);
+    launch(m);
+    return launched(m);
 }
 
 static void end(unsigned index)
@@ -421,16 +428,40 @@ static void guest__signals_do_not_end_the_wait(void **state)
 {
     (void)state;
     assert_int_equal(start(0, ROOT, ALICE, 0), 0);
-    atomic_store(&all[0].paused, true);
-    launch(1, ALICE, UINT32_MAX, 0, true);
-    usleep(100000);
-    atomic_store(&all[0].paused, false);
-    assert_int_equal(launched(1), 0);
+    for (unsigned silent = 0; silent < 2; silent++) {
+        atomic_store(&all[0].paused, true);
+        struct member *m = member_make(1, ALICE, UINT32_MAX, 0);
+        m->interrupted = true;
+        launch(m);
+        usleep(100000);
+        atomic_store(&all[0].paused, silent != 0);
+        assert_int_equal(launched(m), silent != 0 ? -EADDRINUSE : 0);
+        assert_true(silent != 0 || reaches(0, 1));
+        end(1);
+    }
+}
+
+/* As daemons do: opens the port, then gives its privileges up. It still is one of those with whom
+ * it opened it. */
+static void guest__user_changes_after_open(void **state)
+{
+    (void)state;
+    assert_int_equal(start(0, ROOT, 0, 0), 0);
+    struct member *m = member_make(1, ROOT, 0, 0);
+    m->later_uid = ALICE;
+    launch(m);
+    assert_int_equal(launched(m), 0);
     assert_true(reaches(0, 1));
-    end(1);
-    atomic_store(&all[0].paused, true);
-    launch(1, ALICE, UINT32_MAX, 0, true);
-    assert_int_equal(launched(1), -EADDRINUSE);
+    assert_true(reaches(1, 0));
+    assert_int_equal(count_of(1, "slot_refused"), 0);
+    /* As the leader it is refused, and so loses its place. */
+    end(0);
+    assert_int_equal(start(0, ROOT, 0, 0), 0);
+    port_udp_expect(all[0].port, false, 1);
+    port_udp_expect(all[0].port, true, 1);
+    assert_true(reaches(1, 0));
+    assert_true(count_of(0, "slot_refused") > 0);
+    assert_int_equal(count_of(0, "leader_moved"), 2);
 }
 
 int main(void)
@@ -452,6 +483,7 @@ int main(void)
         GUEST(two_users_want_the_free_port),
         GUEST(nonsense_is_no_answer),
         GUEST(signals_do_not_end_the_wait),
+        GUEST(user_changes_after_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
