@@ -125,6 +125,16 @@ static const struct dialogue dialogues[] = {
         {SILENT},
         {STATE, QP_STATE_RTS}, {IN, OP_WRITE_ONLY, .psn = 6, .ack_req = true},
         ACK(.psn = 6, .msn = 2))},
+    /* What it was asked for again is missing as if lost; what is new is answered all the same. */
+    {"duplicate_read__key_gone_takes_no_other_answer_along", true, WITH(), STEPS(
+        {SET, .at = 64, .a = 0}, {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4, .key = K_SMALL},
+        {OUT, OP_READ_RESP_ONLY, .psn = 5, .msn = 1, .len = 4},
+        {IN, OP_READ_REQUEST, .psn = 5, .dma_len = 4, .key = K_SMALL}, ADD(6),
+        {IN, OP_READ_REQUEST, .psn = 7, .dma_len = 8}, {REVOKE, .key = K_SMALL},
+        {IN, OP_READ_REQUEST, .psn = 8, .dma_len = 8, .key = K_SMALL},
+        ADDED(6, 2, 0), {OUT, OP_READ_RESP_ONLY, .psn = 7, .msn = 3, .len = 8},
+        {OUT, OP_ACKNOWLEDGE, .psn = 8, .msn = 3, .syn = NAK(2)}, {EVENT, EVENT_QP_ACCESS_ERR},
+        {STATE, QP_STATE_ERR}, {CELL, .at = 64, .a = 1})},
     {"duplicate_atomic__answered_in_order_of_psn", true, WITH(), STEPS(
         {SET, .at = 64, .a = 0}, ADD_ADDED(5, 1, 0), ADD_ADDED(6, 2, 1), ADD_ADDED(7, 3, 2),
         ADD(7), ADD(5), ADD(6),

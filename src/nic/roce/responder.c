@@ -448,10 +448,11 @@ static void reply_abort(struct qp *qp, struct reply *reply)
 {
     struct responder *r = &qp->resp;
     struct psn psn = psn_add(reply->psn, reply->sent);
-    bool replayed = reply->replayed;
+    if (reply->replayed) {
+        r->reply_head++; /* the answer was given once; now it is missing as if lost */
+        return;
+    }
     r->reply_head = r->reply_tail; /* nothing after it may be answered before it */
-    if (replayed)
-        return; /* the answer was given once; the requester's retries will tell it */
     nak_fatal(qp, NAK_REMOTE_ACCESS, COUNTER_resp_remote_access_errors, QP_EVENT_ACCESS_ERR);
     r->nak_psn = psn;
 }
