@@ -31,9 +31,10 @@ struct train_packet {
 };
 
 /*
- * A run of packets of one QP that go out together: requests or replies with consecutive PSNs, and
- * behind requests perhaps an ACK. All have the same size on the wire (packet_bytes: BTH .. ICRC),
- * but the last may be smaller: what UDP_SEGMENT can send in one call.
+ * A run of packets of one QP that go out together by one path (its own, or that of its datagrams):
+ * requests or replies with consecutive PSNs, and behind requests perhaps an ACK. All have the same
+ * size on the wire (packet_bytes: BTH .. ICRC), but the last may be smaller: what UDP_SEGMENT can
+ * send in one call.
  */
 struct train {
     const struct nic_path *path;
@@ -59,7 +60,9 @@ struct rx_packet {
     const uint8_t *payload; /* valid during nic_input */
     uint32_t payload_bytes; /* without pad */
     struct net_addr src, dst;
+    uint32_t ifindex;      /* interface that it came in by; 0: not known */
     uint8_t traffic_class; /* DSCP << 2 | ECN as it arrived */
+    uint8_t hop_limit;     /* as it arrived; 0: not known */
     bool icrc_ok;
 };
 

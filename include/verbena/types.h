@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Limits that no configuration exceeds. What a given NIC offers is in struct nic_config. */
 enum {
@@ -192,6 +193,18 @@ struct nic_path {
     uint8_t hop_limit;
     uint32_t flow_label; /* 20 bits */
 };
+_Static_assert(sizeof(struct nic_path) == 44, "no padding: memcmp compares paths");
+
+static inline bool net_addr_is_v4(const struct net_addr *a)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    return memcmp(a->b, mapped, sizeof(mapped)) == 0;
+}
+
+static inline bool nic_path_equal(const struct nic_path *a, const struct nic_path *b)
+{
+    return memcmp(a, b, sizeof(*a)) == 0;
+}
 
 /* Which fields of struct nic_qp_attr a modify sets; values as IBV_QP_*. */
 enum qp_attr_mask {

@@ -22,7 +22,14 @@
     X(rx_drop_peer)               /* dropped: addresses are not those of the QP */                 \
     X(rx_drop_pkey)               /* dropped: P_Key mismatch */                                    \
     X(rx_drop_service)            /* dropped: opcode of another transport service */               \
-    X(rx_drop_malformed)          /* dropped: response that makes no sense (length, opcode) */     \
+    X(rx_drop_malformed)          /* dropped: response or datagram that makes no sense */          \
+    X(rx_drop_no_recv)            /* dropped: datagram for which no receive was posted */          \
+    X(rx_drop_recv_small)         /* dropped: datagram longer than the next receive */             \
+    X(qkey_viol_cntr)             /* dropped: datagram with another Q_Key */                       \
+    X(gsi_rx_mads)                /* QP 1: MADs taken in */                                        \
+    X(gsi_tx_mads)                /* QP 1: MADs sent */                                            \
+    X(gsi_drop_class)             /* QP 1: MADs of a class that nobody serves: dropped */          \
+    X(gsi_rx_full)                /* QP 1: MADs dropped, too many waited */                        \
     X(out_of_sequence)            /* responder: request PSN ahead of the expected one */           \
     X(duplicate_request)          /* responder: request PSN behind the expected one */             \
     X(rnr_nak_sent)               /* responder: no receive posted */                               \

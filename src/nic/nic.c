@@ -36,6 +36,13 @@ int nic_create(const struct nic_config *config, struct nic **out)
         free(nic);
         return err;
     }
+    err = gsi_init(&nic->gsi, config->gsi_mads,
+                   config->gsi_mads ? rng_below(&nic->rng, 1u << 24) : 0);
+    if (err != 0) {
+        mem_fini(&nic->mem);
+        free(nic);
+        return err;
+    }
     lock_init(&nic->table_lock);
     lock_init(&nic->sched_lock);
     TAILQ_INIT(&nic->ready);
@@ -55,6 +62,7 @@ void nic_destroy(struct nic *nic)
         free(nic->qpn_slot[i]);
     heap_fini(&nic->timers);
     mem_fini(&nic->mem);
+    gsi_fini(&nic->gsi);
     lock_fini(&nic->table_lock);
     lock_fini(&nic->sched_lock);
     free(nic);
@@ -307,6 +315,10 @@ void nic_input(struct nic *nic, uint64_t now_ns, const struct rx_packet *packets
             nic_count(nic, COUNTER_rx_icrc_encapsulated, 1);
             continue;
         }
+        if (p->h.bth.dest_qp == GSI_QPN) {
+            gsi_input(nic, p);
+            continue;
+        }
         if (qp == NULL || qp->qpn != p->h.bth.dest_qp) {
             if (qp != NULL)
                 lock_drop(&qp->lock);
@@ -346,11 +358,7 @@ static struct qp *ready_take(struct nic *nic)
  */
 static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
 {
-    t->path = &qp->attr.path;
-    t->packets = 0;
-    t->spans = 0;
-    t->packet_bytes = 0;
-    t->total_bytes = 0;
+    train_begin(t, &qp->attr.path);
     bool requests_first = responder_hurries(qp) ? qp->last_train == LAST_TRAIN_REPLIES
                                                 : qp->last_train != LAST_TRAIN_REQUESTS;
     if (requests_first && requester_next(qp, now_ns, t)) {
@@ -379,10 +387,17 @@ static void train_count(struct nic *nic, const struct train *t)
 bool nic_output(struct nic *nic, uint64_t now_ns, struct nic_sink *sink, unsigned max_trains)
 {
     unsigned trains = 0;
+    /* Few and small, and whole connections wait for them; but one train a call. */
+    if (max_trains > 0 && gsi_next_train(nic, &nic->train)) {
+        train_count(nic, &nic->train);
+        sink->train(sink, &nic->train);
+        gsi_sent(nic, &nic->train);
+        trains++;
+    }
     while (trains < max_trains) {
         struct qp *qp = ready_take(nic);
         if (qp == NULL)
-            return false;
+            break;
         lock_take(&qp->lock);
         unsigned turn = 0;
         while (turn < TRAINS_PER_TURN && trains + turn < max_trains &&

@@ -19,6 +19,7 @@
 #include "base/rng.h"
 #include "nic/counters.h"
 #include "nic/event.h"
+#include "nic/gsi.h"
 #include "nic/mem.h"
 #include "nic/qp.h"
 #include "verbena/port.h"
@@ -33,12 +34,14 @@ struct nic_config {
     uint64_t seed;         /* for QPNs and keys; from the operating system's randomness when live */
     uint32_t window_bytes; /* what one QP may have in flight towards a peer; 0: 256 KiB */
     uint32_t max_qp_wr;    /* 0: MAX_WR */
+    uint32_t gsi_mads;     /* MADs that may wait at QP 1, each way; 0: QP 1 is not served */
 };
 
 struct nic {
     struct nic_config config;
     struct nic_counters counters;
     struct mem_table mem;
+    struct gsi gsi;
     _Atomic uint32_t objects; /* PDs and CQs alive */
     struct lock table_lock;   /* guards qpn_slot writers and the generator */
     struct rng rng;
@@ -58,7 +61,7 @@ struct nic {
     struct train train; /* nic_output's scratch */
 };
 
-int nic_create(const struct nic_config *config, struct nic **out); /* 0 or -ENOMEM */
+int nic_create(const struct nic_config *config, struct nic **out); /* 0, -EINVAL or -ENOMEM */
 /* All objects must be gone. */
 void nic_destroy(struct nic *nic);
 /* QPNs of this slot (0..QPN_SLOTS-1) are ours from now on. 0, -EEXIST or -ENOMEM. */
@@ -75,7 +78,8 @@ void nic_advance(struct nic *nic, uint64_t now_ns);
 
 static inline bool nic_has_output(const struct nic *nic)
 {
-    return atomic_load_explicit(&nic->ready_count, memory_order_acquire) != 0;
+    return atomic_load_explicit(&nic->ready_count, memory_order_acquire) != 0 ||
+           atomic_load_explicit(&nic->gsi.tx_count, memory_order_acquire) != 0;
 }
 
 /* Copies out the next async event; false: none. */

@@ -103,7 +103,9 @@ static void packet_input(struct port_udp *u, const struct udp_run *run, struct i
     roce_parse(bytes, n, &p->h, &p->payload, &p->payload_bytes);
     p->src = run->src;
     p->dst = run->dst;
+    p->ifindex = run->ifindex;
     p->traffic_class = run->tos;
+    p->hop_limit = run->ttl;
     p->icrc_ok = icrc_ok;
     if (++u->rx_packets == UDP_RX_BATCH)
         hand_over(u);

@@ -151,7 +151,11 @@ bool replay_queue(struct qp *qp, const struct reply *r);
 uint32_t replay_count(const struct responder *r, bool replayed);
 
 /* Appends one packet to a train if its size fits: false when the train must go first. train.c */
+void train_begin(struct train *t, const struct nic_path *path); /* empty, to go by this path */
 bool train_fits(const struct train *t, uint32_t packet_bytes, uint16_t spans_needed);
+struct train_packet *train_add_to(struct train *t, uint32_t dest_qp, uint8_t opcode, struct psn psn,
+                                  uint32_t payload_bytes);
+/* To the QP's peer. */
 struct train_packet *train_add(struct train *t, struct qp *qp, uint8_t opcode, struct psn psn,
                                uint32_t payload_bytes);
 

@@ -10,6 +10,15 @@
 #include "nic/roce/roce_qp.h"
 #include "wire/roce.h"
 
+void train_begin(struct train *t, const struct nic_path *path)
+{
+    t->path = path;
+    t->packets = 0;
+    t->spans = 0;
+    t->packet_bytes = 0;
+    t->total_bytes = 0;
+}
+
 bool train_fits(const struct train *t, uint32_t packet_bytes, uint16_t spans_needed)
 {
     if (t->spans + spans_needed > TRAIN_MAX_SPANS)
@@ -22,8 +31,8 @@ bool train_fits(const struct train *t, uint32_t packet_bytes, uint16_t spans_nee
            t->total_bytes + packet_bytes <= TRAIN_MAX_BYTES;
 }
 
-struct train_packet *train_add(struct train *t, struct qp *qp, uint8_t opcode, struct psn psn,
-                               uint32_t payload_bytes)
+struct train_packet *train_add_to(struct train *t, uint32_t dest_qp, uint8_t opcode, struct psn psn,
+                                  uint32_t payload_bytes)
 {
     uint32_t bytes = roce_packet_bytes(opcode, payload_bytes);
     if (t->packets == 0)
@@ -38,7 +47,13 @@ struct train_packet *train_add(struct train *t, struct qp *qp, uint8_t opcode, s
     p->h.bth.mig_req = true; /* the state of a QP that has no alternate path is Migrated */
     p->h.bth.pkey = PKEY_DEFAULT;
     p->h.bth.pad_bytes = roce_pad(payload_bytes);
-    p->h.bth.dest_qp = qp->attr.dest_qpn;
+    p->h.bth.dest_qp = dest_qp;
     p->h.bth.psn = psn;
     return p;
+}
+
+struct train_packet *train_add(struct train *t, struct qp *qp, uint8_t opcode, struct psn psn,
+                               uint32_t payload_bytes)
+{
+    return train_add_to(t, qp->attr.dest_qpn, opcode, psn, payload_bytes);
 }
