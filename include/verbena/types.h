@@ -145,6 +145,8 @@ struct nic_sge {
 };
 
 /* A send work request. The SGE array is read only during the post. */
+struct nic_path;
+
 struct nic_send_wr {
     uint64_t wr_id;
     enum wr_opcode opcode;
@@ -156,6 +158,10 @@ struct nic_send_wr {
     uint32_t rkey;
     uint64_t compare_add;
     uint64_t swap;
+    /* Of a datagram: where it goes, copied at post time. udp_sport 0: the QP's own. */
+    const struct nic_path *path;
+    uint32_t dest_qpn;
+    uint32_t qkey; /* with the top bit set, the QP's own is sent */
 };
 
 struct nic_recv_wr {
@@ -242,12 +248,12 @@ struct nic_qp_attr {
     uint32_t qkey;
     struct nic_path path;    /* with QP_ATTR_AV; the caller has resolved GID index and interface */
     uint16_t path_mtu_bytes; /* 256, 512, 1024, 2048 or 4096 */
-    uint16_t
-        active_mtu_bytes;  /* the port's own, an upper bound to path_mtu_bytes; 0: not checked */
-    uint8_t timeout;       /* 4.096 us << timeout, 0: for ever */
-    uint8_t retry_cnt;     /* 0..7 */
-    uint8_t rnr_retry;     /* 0..7, 7: for ever */
-    uint8_t min_rnr_timer; /* code 0..31 */
+    uint16_t active_mtu_bytes; /* the port's own, an upper bound to path_mtu_bytes; 0: not checked.
+                                  UD: what a datagram may have, taken at INIT -> RTR; 0: the most */
+    uint8_t timeout;           /* 4.096 us << timeout, 0: for ever */
+    uint8_t retry_cnt;         /* 0..7 */
+    uint8_t rnr_retry;         /* 0..7, 7: for ever */
+    uint8_t min_rnr_timer;     /* code 0..31 */
     uint8_t max_rd_atomic;
     uint8_t max_dest_rd_atomic;
     uint32_t rq_psn;
@@ -277,6 +283,7 @@ struct qp_init {
     bool sq_sig_all;
     struct nic_qp_cap cap; /* raised to what was given on success */
     void *owner;
+    uint16_t udp_sport; /* UD: of datagrams whose path names none */
 };
 
 #endif

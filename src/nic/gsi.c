@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * gsi.c: the two queues of QP 1 and the checks that a MAD passes before anybody sees it. What does
- * not pass is dropped in silence and counted: an unreliable datagram has no NAK (IBA 9.8.2).
+ * not pass is dropped in silence and counted: an unreliable datagram has no NAK (IBA 9.8.3).
  */
 #include "nic/gsi.h"
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nic/roce/datagram.h"
 #include "nic/timers.h"
 #include "wire/opcode.h"
 
@@ -261,7 +262,8 @@ static bool input_admit(struct nic *nic, const struct qp *qp, const struct rx_pa
         nic_count(nic, COUNTER_rp_cnp_handled, 1);
         return false;
     }
-    if (qp->type != QP_TYPE_RC || info->service != SERVICE_RC) {
+    bool datagram = qp->type == QP_TYPE_UD;
+    if (info->service != (datagram ? SERVICE_UD : SERVICE_RC)) {
         nic_count(nic, COUNTER_rx_drop_service, 1);
         return false;
     }
@@ -272,13 +274,14 @@ static bool input_admit(struct nic *nic, const struct qp *qp, const struct rx_pa
     }
     bool response = (info->flags & OPF_RESPONSE) != 0;
     bool able = qp->state == QP_STATE_RTS || qp->state == QP_STATE_SQD ||
-                (qp->state == QP_STATE_RTR && !response);
+                (qp->state == QP_STATE_RTR && !response) || (datagram && qp->state == QP_STATE_SQE);
     if (!able) {
         nic_count(nic, COUNTER_rx_drop_state, 1);
         return false;
     }
-    if (memcmp(&p->src, &qp->attr.path.remote, sizeof(p->src)) != 0 ||
-        memcmp(&p->dst, &qp->attr.path.local, sizeof(p->dst)) != 0) {
+    /* A datagram may come from anybody: the Q_Key decides. */
+    if (!datagram && (memcmp(&p->src, &qp->attr.path.remote, sizeof(p->src)) != 0 ||
+                      memcmp(&p->dst, &qp->attr.path.local, sizeof(p->dst)) != 0)) {
         nic_count(nic, COUNTER_rx_drop_peer, 1);
         return false;
     }
@@ -299,7 +302,9 @@ static void input_packet(struct nic *nic, struct qp *qp, uint64_t now_ns, const 
     t->bytes += p->payload_bytes;
     if ((p->traffic_class & 3) == 3)
         nic_count(nic, COUNTER_np_ecn_marked_roce_packets, 1);
-    if (opcode_info(p->h.bth.opcode)->flags & OPF_RESPONSE)
+    if (qp->type == QP_TYPE_UD)
+        datagram_input(qp, p);
+    else if (opcode_info(p->h.bth.opcode)->flags & OPF_RESPONSE)
         completer_input(qp, now_ns, p);
     else
         responder_input(qp, now_ns, p);
@@ -358,6 +363,8 @@ static struct qp *ready_take(struct nic *nic)
  */
 static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
 {
+    if (qp->type == QP_TYPE_UD)
+        return datagram_next(qp, t);
     train_begin(t, &qp->attr.path);
     bool requests_first = responder_hurries(qp) ? qp->last_train == LAST_TRAIN_REPLIES
                                                 : qp->last_train != LAST_TRAIN_REQUESTS;
@@ -404,6 +411,8 @@ bool nic_output(struct nic *nic, uint64_t now_ns, struct nic_sink *sink, unsigne
                qp_next_train(qp, now_ns, &nic->train)) {
             train_count(nic, &nic->train);
             sink->train(sink, &nic->train);
+            if (qp->type == QP_TYPE_UD)
+                datagram_sent(qp);
             turn++;
         }
         if (turn == TRAINS_PER_TURN || trains + turn == max_trains)

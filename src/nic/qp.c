@@ -10,6 +10,7 @@
 
 #include "nic/nic.h"
 #include "nic/qp_table.h"
+#include "nic/roce/datagram.h"
 #include "nic/timers.h"
 
 enum { QP_ACCESS_OPTIONAL = 0x3ff00000 }; /* bits 20..29 ask for optional behaviour: ignored */
@@ -25,7 +26,7 @@ static int check_init(const struct nic *nic, const struct qp_init *init)
     uint32_t max_wr = nic->config.max_qp_wr == 0 ? MAX_WR : nic->config.max_qp_wr;
     const struct nic_qp_cap *cap = &init->cap;
 
-    if (init->type != QP_TYPE_RC)
+    if (init->type != QP_TYPE_RC && init->type != QP_TYPE_UD)
         return -EOPNOTSUPP;
     if (init->pd == NULL || init->send_cq == NULL || init->recv_cq == NULL)
         return -EINVAL;
@@ -55,7 +56,7 @@ static struct nic_qp_cap granted_cap(const struct qp_init *init)
 
 static int init_queues(struct qp *qp)
 {
-    if (wq_init_send(&qp->sq, &qp->cap) != 0)
+    if (wq_init_send(&qp->sq, &qp->cap, qp->type == QP_TYPE_UD) != 0)
         return -ENOMEM;
     if (wq_init_recv(&qp->rq, qp->cap.max_recv_wr, qp->cap.max_recv_sge) != 0) {
         wq_fini_send(&qp->sq);
@@ -91,6 +92,7 @@ int qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
     qp->recv_cq = init->recv_cq;
     qp->srq = init->srq;
     qp->sq_sig_all = init->sq_sig_all;
+    qp->udp_sport = init->udp_sport;
     qp->cap = granted_cap(init);
     for (int i = 0; i < QP_EVENT_COUNT; i++)
         event_init(&qp->event[i], event_type[i], EVENT_OBJECT_QP, init->owner);
@@ -233,7 +235,9 @@ static void enter_rts(struct qp *qp, enum qp_state from)
 {
     qp->state = QP_STATE_RTS;
     qp->sqd_pending = false;
-    if (from == QP_STATE_RTR)
+    if (from == QP_STATE_RTR && qp->type == QP_TYPE_UD)
+        datagram_start(qp);
+    else if (from == QP_STATE_RTR)
         requester_start(qp);
     else if (from == QP_STATE_SQD && !requester_waiting(qp))
         requester_renew(qp);
@@ -273,7 +277,10 @@ static int modify(struct qp *qp, const struct nic_qp_attr *attr, unsigned mask)
         break;
     case QP_STATE_RTR:
         qp->state = to;
-        responder_start(qp);
+        if (qp->type == QP_TYPE_UD)
+            datagram_ready(qp, attr->active_mtu_bytes);
+        else
+            responder_start(qp);
         break;
     case QP_STATE_RTS:
         enter_rts(qp, from);

@@ -44,6 +44,7 @@ struct qp {
     struct cq *recv_cq;
     struct srq *srq; /* or NULL */
     bool sq_sig_all;
+    uint16_t udp_sport; /* UD: of datagrams whose path names none */
     struct nic_qp_cap cap;
     struct nic_qp_attr attr; /* as last set; state is in .state above */
     struct send_queue sq;

@@ -75,20 +75,24 @@ static void check_limit(struct srq *srq)
     event_raise(srq->nic, &srq->event_limit);
 }
 
-bool wq_srq_take(struct srq *srq, struct recv_current *to)
+enum wq_take wq_srq_take(struct srq *srq, struct recv_current *to, uint32_t bytes)
 {
     struct recv_queue *rq = &srq->rq;
-    bool found;
+    enum wq_take take = WQ_NONE;
 
     lock_take(&srq->lock);
-    found = rq->head != rq->tail;
-    if (found) {
-        wq_copy_recv(to, &rq->wqe[rq->head & rq->mask]);
-        rq->head++;
-        check_limit(srq);
+    if (rq->head != rq->tail) {
+        const struct recv_wqe *w = &rq->wqe[rq->head & rq->mask];
+
+        take = w->length < bytes ? WQ_SMALL : WQ_TAKEN;
+        if (take == WQ_TAKEN) {
+            wq_copy_recv(to, w);
+            rq->head++;
+            check_limit(srq);
+        }
     }
     lock_drop(&srq->lock);
-    return found;
+    return take;
 }
 
 int wq_srq_resize(struct srq *srq, uint32_t *new_max_wr)

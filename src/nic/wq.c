@@ -55,7 +55,7 @@ static uint32_t ring_slots(uint32_t n)
     return slots;
 }
 
-int wq_init_send(struct send_queue *sq, const struct nic_qp_cap *cap)
+int wq_init_send(struct send_queue *sq, const struct nic_qp_cap *cap, bool datagrams)
 {
     uint32_t slots = ring_slots(cap->max_send_wr);
     size_t stride = cap->max_send_sge * sizeof(struct nic_sge);
@@ -72,7 +72,9 @@ int wq_init_send(struct send_queue *sq, const struct nic_qp_cap *cap)
     };
     sq->wqe = alloc_touched(slots, sizeof(*sq->wqe));
     sq->slab = alloc_touched(slots, stride);
-    if (sq->wqe == NULL || sq->slab == NULL) {
+    if (datagrams)
+        sq->dest = alloc_touched(slots, sizeof(*sq->dest));
+    if (sq->wqe == NULL || sq->slab == NULL || (datagrams && sq->dest == NULL)) {
         wq_fini_send(sq);
         return -ENOMEM;
     }
@@ -85,8 +87,10 @@ void wq_fini_send(struct send_queue *sq)
 {
     free(sq->wqe);
     free(sq->slab);
+    free(sq->dest);
     sq->wqe = NULL;
     sq->slab = NULL;
+    sq->dest = NULL;
 }
 
 int wq_init_recv(struct recv_queue *rq, uint32_t max_wr, uint32_t max_sge)
@@ -132,6 +136,8 @@ static int check_send(const struct qp *qp, const struct nic_send_wr *wr, uint64_
         return -EINVAL;
     if (rule->atomic && length != ATOMIC_BYTES)
         return -EINVAL;
+    if (qp->sq.dest != NULL && (wr->path == NULL || wr->dest_qpn > 0xffffff))
+        return -EINVAL;
     return length > MAX_MESSAGE_BYTES ? -EINVAL : 0;
 }
 
@@ -172,6 +178,15 @@ static void fill_send(struct send_wqe *w, const struct nic_send_wr *wr, uint32_t
     }
 }
 
+static void fill_dest(struct send_dest *d, const struct nic_send_wr *wr, uint16_t udp_sport)
+{
+    d->path = *wr->path;
+    if (d->path.udp_sport == 0)
+        d->path.udp_sport = udp_sport;
+    d->qpn = wr->dest_qpn;
+    d->qkey = wr->qkey;
+}
+
 static int post_send(struct qp *qp, const struct nic_send_wr *wr)
 {
     struct send_queue *sq = &qp->sq;
@@ -190,6 +205,8 @@ static int post_send(struct qp *qp, const struct nic_send_wr *wr)
     if (sq->tail - atomic_load_explicit(&sq->freed, memory_order_acquire) >= sq->capacity)
         return -ENOMEM;
     fill_send(&sq->wqe[sq->tail & sq->mask], wr, (uint32_t)length, qp->sq_sig_all);
+    if (sq->dest != NULL)
+        fill_dest(&sq->dest[sq->tail & sq->mask], wr, qp->udp_sport);
     sq->tail++;
     if (qp->state == QP_STATE_ERR || qp->state == QP_STATE_SQE)
         wq_send_done(qp, WC_WR_FLUSH_ERR);
@@ -314,18 +331,26 @@ void wq_copy_recv(struct recv_current *to, const struct recv_wqe *w)
     memcpy(to->sge, w->sge, w->num_sge * sizeof(*w->sge));
 }
 
-bool wq_recv_take(struct qp *qp)
+enum wq_take wq_recv_take_for(struct qp *qp, uint32_t bytes)
 {
     struct recv_queue *rq = &qp->rq;
+    const struct recv_wqe *w = &rq->wqe[rq->head & rq->mask];
 
     assert(!qp->recv.valid);
     if (qp->srq != NULL)
-        return wq_srq_take(qp->srq, &qp->recv);
+        return wq_srq_take(qp->srq, &qp->recv, bytes);
     if (rq->head == rq->tail)
-        return false;
-    wq_copy_recv(&qp->recv, &rq->wqe[rq->head & rq->mask]);
+        return WQ_NONE;
+    if (w->length < bytes)
+        return WQ_SMALL;
+    wq_copy_recv(&qp->recv, w);
     rq->head++;
-    return true;
+    return WQ_TAKEN;
+}
+
+bool wq_recv_take(struct qp *qp)
+{
+    return wq_recv_take_for(qp, 0) == WQ_TAKEN;
 }
 
 void wq_recv_done(struct qp *qp, struct nic_wc *e, bool solicited)

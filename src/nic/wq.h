@@ -40,10 +40,18 @@ struct send_wqe {
     };
 };
 
+/* Where a datagram goes. */
+struct send_dest {
+    struct nic_path path;
+    uint32_t qpn;
+    uint32_t qkey;
+};
+
 /* Free-running indexes; slot = index & mask. freed <= head <= tail. */
 struct send_queue {
     struct send_wqe *wqe;
-    uint8_t *slab; /* SGEs or inline data of all slots */
+    uint8_t *slab;          /* SGEs or inline data of all slots */
+    struct send_dest *dest; /* of each slot; NULL unless the QP sends datagrams */
     uint32_t capacity;
     uint32_t mask;
     uint32_t max_sge;
@@ -91,17 +99,21 @@ struct recv_current {
     struct nic_sge sge[MAX_SGE];
 };
 
-int wq_init_send(struct send_queue *sq, const struct nic_qp_cap *cap); /* 0 or -ENOMEM */
+/* 0 or -ENOMEM. datagrams: each WQE has a destination of its own. */
+int wq_init_send(struct send_queue *sq, const struct nic_qp_cap *cap, bool datagrams);
 void wq_fini_send(struct send_queue *sq);
+/* What came of asking for a receive. */
+enum wq_take { WQ_TAKEN, WQ_NONE, WQ_SMALL };
+
 int wq_init_recv(struct recv_queue *rq, uint32_t max_wr, uint32_t max_sge);
 void wq_fini_recv(struct recv_queue *rq);
 
 /*
  * Posts one WR. 0; -EINVAL: state RESET, INIT or RTR, unknown opcode, too many SGEs, inline too
  * long, atomic whose length is not 8 bytes, READ/atomic that is inline, message over
- * MAX_MESSAGE_BYTES, send on XRC TGT (an unaligned atomic is the responder's to refuse); -ENOMEM:
- * queue full; -EOPNOTSUPP: opcode that this QP type does not offer. In SQE and ERR it completes
- * with WC_WR_FLUSH_ERR.
+ * MAX_MESSAGE_BYTES, send on XRC TGT (an unaligned atomic is the responder's to refuse), datagram
+ * without a path or to a QPN beyond 24 bits; -ENOMEM: queue full; -EOPNOTSUPP: opcode that this QP
+ * type does not offer. In SQE and ERR it completes with WC_WR_FLUSH_ERR.
  */
 int wq_post_send(struct qp *qp, const struct nic_send_wr *wr);
 /* 0; -EINVAL: state RESET, QP with SRQ, too many SGEs; -ENOMEM: full. In ERR it is flushed. */
@@ -112,6 +124,8 @@ int wq_post_srq_recv(struct srq *srq, const struct nic_recv_wr *wr);
 void wq_send_done(struct qp *qp, enum wc_status status);
 /* Takes the next receive from RQ or SRQ to qp's recv_current; false: none posted. */
 bool wq_recv_take(struct qp *qp);
+/* The same if it has room for so many bytes; else it stays where it is. */
+enum wq_take wq_recv_take_for(struct qp *qp, uint32_t bytes);
 /* Finishes recv_current. On success e has opcode, byte_len, flags, imm filled by the caller; wr_id,
  * qp_num are set here. */
 void wq_recv_done(struct qp *qp, struct nic_wc *e, bool solicited);
@@ -126,8 +140,9 @@ void wq_clear(struct qp *qp);
  */
 int wq_queue_recv(struct recv_queue *rq, const struct nic_recv_wr *wr);
 void wq_copy_recv(struct recv_current *to, const struct recv_wqe *w);
-/* Takes the next receive, raises the limit event; false: none posted. Takes the SRQ's lock. */
-bool wq_srq_take(struct srq *srq, struct recv_current *to);
+/* Takes the next receive if it has room for so many bytes, raises the limit event. Takes the SRQ's
+ * lock. */
+enum wq_take wq_srq_take(struct srq *srq, struct recv_current *to, uint32_t bytes);
 
 /* 0, -EINVAL (bounds), -ENOMEM. *max_wr and *max_sge are raised to what was given. */
 int wq_srq_create(struct pd *pd, uint32_t *max_wr, uint32_t *max_sge, uint32_t limit, void *owner,

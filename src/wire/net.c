@@ -275,6 +275,16 @@ size_t net_build(const struct net_headers *h, const uint8_t *payload, size_t n,
     return (size_t)(p + UDP_HEADER_BYTES - out);
 }
 
+void net_build_grh(const struct net_headers *h, uint8_t out[NET_GRH_BYTES])
+{
+    if (h->v6) {
+        build_ipv6(h, h->udp_bytes, out);
+        return;
+    }
+    memset(out, 0, NET_GRH_BYTES - IPV4_HEADER_BYTES);
+    build_ipv4(h, h->udp_bytes, out + NET_GRH_BYTES - IPV4_HEADER_BYTES);
+}
+
 void net_icrc_pseudo(const struct net_headers *h, struct icrc_pseudo *ip)
 {
     memset(ip, 0, sizeof(*ip));

@@ -18,6 +18,7 @@ enum {
     IPV4_HEADER_BYTES = 20, /* without options */
     IPV6_HEADER_BYTES = 40,
     UDP_HEADER_BYTES = 8,
+    NET_GRH_BYTES = 40,
     ETHERTYPE_IPV4_WIRE = 0x0800,
     ETHERTYPE_IPV6_WIRE = 0x86dd,
     ETHERTYPE_VLAN_WIRE = 0x8100,
@@ -66,6 +67,11 @@ enum net_verdict net_parse(const uint8_t *frame, size_t n, struct net_headers *h
  */
 size_t net_build(const struct net_headers *h, const uint8_t *payload, size_t n,
                  uint8_t out[NET_MAX_HEADER_BYTES]);
+/*
+ * What stands for the GRH in front of a datagram's payload: the IPv6 header, or 20 zero bytes and
+ * the IPv4 header, its checksum computed (IBA A17.4.5.2). udp_bytes of h counts.
+ */
+void net_build_grh(const struct net_headers *h, uint8_t out[NET_GRH_BYTES]);
 /* The part of h that the ICRC covers. IPv4 options and IPv6 extension headers are no part of it:
  * RoCE v2 senders put none, and a packet that has them fails the ICRC. */
 void net_icrc_pseudo(const struct net_headers *h, struct icrc_pseudo *ip);

@@ -24,6 +24,7 @@ enum {
 
 struct packet {
     struct roce_headers h;
+    struct nic_path path;
     uint32_t bytes;
     uint8_t payload[4096];
 };
@@ -56,6 +57,27 @@ static const struct net_addr our_addr = {
 };
 static const struct net_addr peer_addr = {
     {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2}
+};
+
+static const struct net_addr our_addr6 = {
+    {0xfd, [15] = 1}
+};
+static const struct net_addr peer_addr6 = {
+    {0xfd, [15] = 2}
+};
+
+enum { OWN_SPORT = 0xc5c5 }; /* of the UD QP */
+
+/* By enum of script.h. */
+static const struct nic_path ah_path[AH_COUNT] = {
+    [AH_PEER] = {{{[10] = 0xff, [11] = 0xff, 10, 0, 0, 1}},
+                 {{[10] = 0xff, [11] = 0xff, 10, 0, 0, 2}},
+                 .hop_limit = 64                                                                 },
+    [AH_SPORT] = { {{[10] = 0xff, [11] = 0xff, 10, 0, 0, 1}},
+                 {{[10] = 0xff, [11] = 0xff, 10, 0, 0, 2}},
+                 .udp_sport = 0xc00c,
+                 .hop_limit = 64},
+    [AH_OTHER] = {                                                                  {{0xfd, [15] = 1}},                       {{0xfd, [15] = 9}}, .hop_limit = 3, .traffic_class = 0x20},
 };
 
 static uint8_t memory_byte(uint32_t at)
@@ -108,7 +130,8 @@ static void check_train(const struct train *t)
               "packet %u of a train has %u bytes, not %u", i, bytes, t->packet_bytes);
         check(p->h.bth.pad_bytes == roce_pad(p->payload_bytes), "pad %u", p->h.bth.pad_bytes);
         check(p->h.bth.mig_req && p->h.bth.pkey == PKEY_DEFAULT && p->h.bth.tver == 0 &&
-                  !p->h.bth.fecn && !p->h.bth.becn && p->h.bth.dest_qp == PEER_QPN,
+                  !p->h.bth.fecn && !p->h.bth.becn &&
+                  (s.d->with.ud || p->h.bth.dest_qp == PEER_QPN),
               "fixed fields of the BTH");
         total += bytes;
     }
@@ -125,6 +148,7 @@ static void take_train(struct nic_sink *sink, const struct train *t)
         check(s.tail - s.head < QUEUE_PACKETS, "it sends and sends");
         struct packet *to = &s.queue[s.tail++ % QUEUE_PACKETS];
         to->h = from->h;
+        to->path = *t->path;
         to->bytes = 0;
         for (unsigned k = 0; k < from->spans; k++) {
             const struct span *span = &t->span[from->first_span + k];
@@ -175,11 +199,25 @@ static void setup_keys(void)
     s.key[K_NONE] = s.key[K_ALL] ^ 1;
 }
 
+static int modify_ud(enum qp_state from, enum qp_state to)
+{
+    unsigned mask = QP_ATTR_STATE;
+    if (to == QP_STATE_INIT)
+        mask |= QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_QKEY;
+    if (to == QP_STATE_RTS && from == QP_STATE_RTR)
+        mask |= QP_ATTR_SQ_PSN;
+    if (to == QP_STATE_SQD && from == QP_STATE_RTS)
+        mask |= QP_ATTR_EN_SQD_ASYNC_NOTIFY;
+    return qp_modify(s.qp, &s.attr, mask);
+}
+
 static int modify(enum qp_state to)
 {
     unsigned mask = QP_ATTR_STATE;
     const enum qp_state from = s.qp->state;
     s.attr.state = to;
+    if (s.d->with.ud)
+        return modify_ud(from, to);
     if (to == QP_STATE_INIT)
         mask |= QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS;
     if (to == QP_STATE_RTR)
@@ -196,7 +234,8 @@ static int modify(enum qp_state to)
 static void setup_qp(const struct setup *with)
 {
     struct qp_init init = {
-        .type = QP_TYPE_RC,
+        .type = with->ud ? QP_TYPE_UD : QP_TYPE_RC,
+        .udp_sport = OWN_SPORT,
         .pd = s.pd,
         .send_cq = s.scq,
         .recv_cq = s.rcq,
@@ -213,6 +252,8 @@ static void setup_qp(const struct setup *with)
         .en_sqd_async_notify = true,
         .access_flags = with->access,
         .port_num = 1,
+        .qkey = QKEY,
+        .active_mtu_bytes = with->ud ? with->mtu : 0,
         .path = {.local = our_addr, .remote = peer_addr, .udp_sport = 0xc123, .hop_limit = 64},
         .path_mtu_bytes = with->mtu,
         .timeout = with->timeout,
@@ -277,8 +318,13 @@ static void step_in(const struct step *st)
 {
     uint8_t *payload = malloc(st->len + 1); /* exact, so that a read past it is caught */
     struct rx_packet p = {
-        .src = st->odd & ODD_SRC ? our_addr : peer_addr,
-        .dst = st->odd & ODD_DST ? peer_addr : our_addr,
+        .src = st->odd & ODD_V6    ? peer_addr6
+               : st->odd & ODD_SRC ? our_addr
+                                   : peer_addr,
+        .dst = st->odd & ODD_V6    ? our_addr6
+               : st->odd & ODD_DST ? peer_addr
+                                   : our_addr,
+        .hop_limit = 61,
         .traffic_class = st->odd & ODD_CE ? 3 : 2,
         .icrc_ok = !(st->odd & ODD_ICRC),
         .payload = payload,
@@ -304,6 +350,8 @@ static void step_in(const struct step *st)
         p.h.atomic = (struct atomic_eth){va, s.key[st->key], st->a, st->b};
     if (headers & HDR_AETH)
         p.h.aeth = (struct aeth){st->syn == 0 ? 0x1f : (uint8_t)st->syn, psn_make(st->msn)};
+    if (headers & HDR_DETH)
+        p.h.deth = (struct deth){st->qkey != 0 ? st->qkey : QKEY, PEER_QPN};
     p.h.atomic_ack = headers & HDR_ATOMICACKETH ? st->a : 0;
     p.h.immdt = headers & HDR_IMMDT ? st->imm : 0;
     p.h.ieth = headers & HDR_IETH ? s.key[st->imm] : 0;
@@ -312,6 +360,18 @@ static void step_in(const struct step *st)
     say_packet("IN", &p.h, p.payload_bytes);
     nic_input(s.nic, s.now, &p, 1);
     free(payload);
+}
+
+/* What a datagram has of its own. */
+static void out_datagram(const struct step *st, const struct packet *p)
+{
+    struct nic_path path = ah_path[st->ah];
+    if (path.udp_sport == 0)
+        path.udp_sport = OWN_SPORT;
+    check(nic_path_equal(&p->path, &path), "path should be %d", st->ah);
+    check(p->h.bth.dest_qp == (st->qpn != 0 ? st->qpn : PEER_QPN), "qpn is 0x%x", p->h.bth.dest_qp);
+    check(p->h.deth.qkey == (st->qkey != 0 ? st->qkey : QKEY), "qkey is 0x%x", p->h.deth.qkey);
+    check(p->h.deth.src_qp == s.qp->qpn, "src_qp is 0x%x", p->h.deth.src_qp);
 }
 
 static void step_out(const struct step *st)
@@ -342,6 +402,8 @@ static void step_out(const struct step *st)
               (unsigned long long)st->a, (unsigned long long)st->b);
     if (headers & HDR_ATOMICACKETH)
         check(p->h.atomic_ack == st->a, "original should be %llu", (unsigned long long)st->a);
+    if (headers & HDR_DETH)
+        out_datagram(st, p);
     if (headers & HDR_IMMDT)
         check(p->h.immdt == st->imm, "immediate should be 0x%08x", st->imm);
     if (headers & HDR_IETH)
@@ -378,6 +440,9 @@ static void step_post(const struct step *st)
         .rkey = PEER_RKEY,
         .compare_add = st->b,
         .swap = st->a,
+        .path = st->ah == AH_NONE ? NULL : &ah_path[st->ah],
+        .dest_qpn = st->qpn != 0 ? st->qpn : PEER_QPN,
+        .qkey = st->qkey != 0 ? st->qkey : QKEY,
     };
     if (st->what == WR_ATOMIC_FETCH_AND_ADD)
         wr.compare_add = st->a;
@@ -463,6 +528,58 @@ static void step_memory(const struct step *st)
     memcpy(&value, s.memory + st->at, 8);
     say("  CELL   at %u is %llu\n", st->at, (unsigned long long)value);
     check(value == st->a, "should be %llu", (unsigned long long)st->a);
+}
+
+/* Byte by byte, as the annexes draw it. */
+static void step_grh(const struct step *st)
+{
+    uint32_t udp = 8 + roce_packet_bytes((uint8_t)st->what, st->len);
+    const uint8_t tos = st->odd & ODD_CE ? 3 : 2;
+    uint8_t want[GRH_BYTES] = {0};
+    if (st->odd & ODD_V6) {
+        want[0] = 0x60;
+        want[1] = (uint8_t)(tos << 4);
+        want[4] = (uint8_t)(udp >> 8);
+        want[5] = (uint8_t)udp;
+        want[6] = 17;
+        want[7] = 61;
+        memcpy(want + 8, peer_addr6.b, 16);
+        memcpy(want + 24, our_addr6.b, 16);
+    } else {
+        const uint8_t v4[20] = {0x45,
+                                tos,
+                                (uint8_t)((20 + udp) >> 8),
+                                (uint8_t)(20 + udp),
+                                0,
+                                0,
+                                0x40,
+                                0,
+                                61,
+                                17,
+                                0,
+                                0,
+                                10,
+                                0,
+                                0,
+                                2,
+                                10,
+                                0,
+                                0,
+                                1};
+        uint32_t sum = 0;
+        memcpy(want + 20, v4, 20);
+        for (int i = 0; i < 20; i += 2)
+            sum += (uint32_t)(v4[i] << 8 | v4[i + 1]);
+        sum = ~((sum >> 16) + (sum & 0xffff));
+        want[30] = (uint8_t)(sum >> 8);
+        want[31] = (uint8_t)sum;
+    }
+    say("  GRH    at %u\n", st->at);
+    for (uint32_t i = 0; i < GRH_BYTES; i++) {
+        check(s.memory[st->at + i] == want[i], "byte %u of the GRH is 0x%02x, should be 0x%02x", i,
+              s.memory[st->at + i], want[i]);
+        s.claimed[st->at + i] = true;
+    }
 }
 
 static void step_modify(const struct step *st)
@@ -568,6 +685,9 @@ static void play(const struct step *st)
     case SET:
     case CELL:
         step_memory(st);
+        break;
+    case GRH:
+        step_grh(st);
         break;
     case MSN:
         s.qp->resp.msn = psn_make(st->msn);

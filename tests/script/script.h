@@ -39,6 +39,8 @@ enum step_kind {
     ARM,    /* of the receive CQ; what: 1: solicited only */
     REPEAT, /* the next what rows n times; each time PSNs, and MSN (unless hold_msn) and a of OUT,
                are one more, and its place in memory is len further on */
+    GRH,    /* the 40 bytes at at are the header of a datagram of len bytes, read once it is there;
+               what: BTH opcode; odd: as its IN */
     NOTIFY, /* what: 1: the CQ has notified, 0: it has not */
 };
 
@@ -64,6 +66,7 @@ enum odd {
     ODD_ICRC = 1 << 5,
     ODD_MIG = 1 << 6, /* MigReq 0 */
     ODD_CE = 1 << 7,
+    ODD_V6 = 1 << 8, /* both addresses are IPv6 */
 };
 
 enum {
@@ -73,6 +76,9 @@ enum {
     PEER_RKEY = 0xabcd1234,
 };
 #define PEER_VA 0x700000000000ull
+#define QKEY    0x11111111u /* of a UD QP */
+/* Where a datagram goes (.ah): to the peer from its own source port, or by another path. */
+enum { AH_PEER, AH_SPORT, AH_OTHER, AH_NONE, AH_COUNT };
 /* Syndromes for .syn; 0 is an ACK that says nothing of credits (IN), or any ACK (OUT). */
 #define CREDITS(code) (0x100 | (code))
 #define RNR(code)     (0x20 | (code))
@@ -95,9 +101,12 @@ struct step {
     uint64_t n;
     uint32_t imm; /* or key to invalidate (our own: enum key); in a CQE as well */
     uint16_t syn;
-    uint8_t tag;  /* of IN and MEM: another content */
-    uint8_t sges; /* POST, RECV: equal pieces; 0: one. OUT: not looked at */
-    enum key key; /* IN: rkey; POST, RECV: lkey; REVOKE */
+    uint8_t tag;   /* of IN and MEM: another content */
+    uint8_t sges;  /* POST, RECV: equal pieces; 0: one. OUT: not looked at */
+    enum key key;  /* IN: rkey; POST, RECV: lkey; REVOKE */
+    uint32_t qkey; /* UD: IN, POST, OUT; 0: QKEY */
+    uint32_t qpn;  /* UD: POST, OUT: destination; 0: PEER_QPN */
+    uint8_t ah;    /* UD: POST, OUT */
     bool ack_req, se;
     bool hold_msn; /* REPEAT */
     enum wc_status status;
@@ -113,6 +122,7 @@ struct setup {
     uint8_t max_rd, max_dest_rd, timeout, retry, rnr_retry, min_rnr;
     enum qp_state state; /* that the dialogue begins in */
     bool srq, unsignalled;
+    bool ud; /* a UD QP; mtu is the port's */
     uint32_t window_bytes, wrs, cqe;
 };
 

@@ -126,6 +126,26 @@ static void net_build__bytes(void **state)
 }
 
 /* RFC 768: a sum that comes out as 0 goes as 0xffff, because 0 means none. */
+static void net_build_grh__is_the_ip_header(void **state)
+{
+    (void)state;
+    for (int v6 = 0; v6 < 2; v6++) {
+        struct net_headers h = sample_headers(v6 != 0, 0, false);
+        uint8_t frame[NET_MAX_HEADER_BYTES], grh[NET_GRH_BYTES + 2];
+        uint8_t payload[PAYLOAD] = {0};
+        size_t ip = v6 ? 40 : 20;
+        memset(grh, 0xee, sizeof(grh));
+        h.udp_bytes = UDP_HEADER_BYTES + PAYLOAD;
+        net_build(&h, payload, PAYLOAD, frame);
+        net_build_grh(&h, grh + 1);
+        for (size_t i = 0; i < NET_GRH_BYTES - ip; i++)
+            assert_int_equal(grh[1 + i], 0);
+        assert_memory_equal(grh + 1 + NET_GRH_BYTES - ip, frame + ETH_HEADER_BYTES, ip);
+        assert_int_equal(grh[0], 0xee);
+        assert_int_equal(grh[NET_GRH_BYTES + 1], 0xee);
+    }
+}
+
 static void net_build__checksum_never_zero(void **state)
 {
     (void)state;
@@ -398,6 +418,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(net_build__is_inverse),
         cmocka_unit_test(net_build__bytes),
+        cmocka_unit_test(net_build_grh__is_the_ip_header),
         cmocka_unit_test(net_build__checksum_never_zero),
         cmocka_unit_test(net_parse__ethernet_padding),
         cmocka_unit_test(net_parse__changed_byte),
