@@ -18,6 +18,8 @@
 
 #define VERBENA_EXPORT __attribute__((visibility("default")))
 
+#include "host/connect.h"
+
 struct cq;
 struct mr;
 struct pd;
