@@ -116,7 +116,15 @@ VERBENA_EXPORT void verbena_srq_query(struct srq *srq, uint32_t *max_wr, uint32_
 VERBENA_EXPORT int verbena_srq_post(struct verbena_context *ctx, struct srq *srq,
                                     const struct nic_recv_wr *wr);
 
+/* The UDP source port that a flow label asks for: as kernel senders map it, its upper six bits
+ * folded into the lower fourteen. */
+static inline uint16_t verbena_label_sport(uint32_t flow_label)
+{
+    return (uint16_t)(0xC000 | ((flow_label ^ flow_label >> 14) & 0x3fff));
+}
+
 struct qp_init;
+/* udp_sport is the host's to choose. */
 VERBENA_EXPORT int verbena_qp_create(struct verbena_context *ctx, struct qp_init *init,
                                      struct qp **out);
 VERBENA_EXPORT uint32_t verbena_qp_number(const struct qp *qp);

@@ -88,7 +88,7 @@ struct host_object {
     struct verbena_context *ctx;
     void *owner;     /* the caller's */
     uint16_t sport;  /* QP: its UDP source port */
-    uint8_t expects; /* QP: 4 or 6, the IP version of the peer's packets; 0: not connected */
+    uint8_t expects; /* QP: IP versions of the packets that may come; 0: not connected */
 };
 
 /* host.c */

@@ -10,6 +10,8 @@
 enum {
     SPORT_FIRST = 0xC000,
     SPORT_MASK = 0x3fff,
+    EXPECT_V4 = 1 << 0,
+    EXPECT_V6 = 1 << 1,
 };
 
 static bool dead(const struct verbena_context *ctx)
@@ -53,6 +55,7 @@ int verbena_qp_create(struct verbena_context *ctx, struct qp_init *init, struct 
     o->sport = (uint16_t)(SPORT_FIRST | (ctx->host->next_sport++ & SPORT_MASK));
     pthread_mutex_unlock(&host_open_lock);
     init->owner = o;
+    init->udp_sport = o->sport;
     int err = qp_create(ctx->host->nic, init, out);
     if (err == -ENOMEM && nic_out_of_qpns(ctx->host->nic) && more_qpns(ctx->host) == 0)
         err = qp_create(ctx->host->nic, init, out);
@@ -67,27 +70,25 @@ uint32_t verbena_qp_number(const struct qp *qp)
     return qp->qpn;
 }
 
-/* A flow label asked for by the user spreads as it does for kernel senders: its upper six bits
- * folded into the lower fourteen. */
-static uint16_t sport_from_label(uint32_t label)
+/* The port watches over what QPs expect: EXPECT_V4, EXPECT_V6, both, or nothing. */
+static void expect(struct host *h, struct host_object *o, uint8_t versions)
 {
-    return (uint16_t)(SPORT_FIRST | ((label ^ label >> 14) & SPORT_MASK));
+    for (unsigned v6 = 0; v6 < 2; v6++) {
+        int before = o->expects >> v6 & 1, now = versions >> v6 & 1;
+        if (before != now)
+            port_udp_expect(h->udp, v6 != 0, now - before);
+    }
+    o->expects = versions;
 }
 
-static bool addr_v4(const struct net_addr *a)
+/* After a modify that went well. */
+static void expect_modified(struct host *h, struct qp *qp, const struct nic_qp_attr *attr,
+                            unsigned mask)
 {
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    return memcmp(a->b, mapped, sizeof(mapped)) == 0;
-}
-
-/* The port watches over what connected QPs expect. */
-static void expect(struct host *h, struct host_object *o, uint8_t version)
-{
-    if (o->expects != 0)
-        port_udp_expect(h->udp, o->expects == 6, -1);
-    o->expects = version;
-    if (version != 0)
-        port_udp_expect(h->udp, version == 6, 1);
+    if (qp->type == QP_TYPE_UD && (mask & QP_ATTR_STATE) != 0 && attr->state == QP_STATE_RTR)
+        expect(h, qp->owner, EXPECT_V4 | EXPECT_V6);
+    else if ((mask & QP_ATTR_AV) != 0)
+        expect(h, qp->owner, net_addr_is_v4(&attr->path.remote) ? EXPECT_V4 : EXPECT_V6);
 }
 
 int verbena_qp_modify(struct verbena_context *ctx, struct qp *qp, const struct nic_qp_attr *attr,
@@ -99,13 +100,13 @@ int verbena_qp_modify(struct verbena_context *ctx, struct qp *qp, const struct n
     if ((mask & QP_ATTR_AV) != 0 && copy.path.udp_sport == 0) {
         const struct host_object *o = qp->owner;
         uint32_t label = copy.path.flow_label & 0xfffff;
-        copy.path.udp_sport = label != 0 ? sport_from_label(label) : o->sport;
+        copy.path.udp_sport = label != 0 ? verbena_label_sport(label) : o->sport;
     }
     if ((mask & QP_ATTR_STATE) != 0)
         progress_flush(ctx->host); /* RESET and ERR forget the answers that are owed */
     int err = qp_modify(qp, &copy, mask);
-    if (err == 0 && (mask & QP_ATTR_AV) != 0)
-        expect(ctx->host, qp->owner, addr_v4(&copy.path.remote) ? 4 : 6);
+    if (err == 0)
+        expect_modified(ctx->host, qp, &copy, mask);
     progress_send(ctx->host);
     return err;
 }

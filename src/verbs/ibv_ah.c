@@ -11,16 +11,9 @@
 
 enum {
     AH_DEFAULT_HOP_LIMIT = 64, /* for those who leave it 0: such a packet could not leave */
-    AH_GRH_BYTES = 40,
     AH_GRH_IPV4 = 20, /* where an IPv4 header starts in the 40 bytes of a UD receive (IBA A17) */
+    AH_IPV4_BYTES = 20,
 };
-
-static const uint8_t ah_v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
-
-static bool ah_is_v4(const struct net_addr *a)
-{
-    return memcmp(a->b, ah_v4_prefix, sizeof(ah_v4_prefix)) == 0;
-}
 
 int ibv_ah_path(struct ibv_context *context, const struct ibv_ah_attr *attr, struct nic_path *path)
 {
@@ -34,11 +27,13 @@ int ibv_ah_path(struct ibv_context *context, const struct ibv_ah_attr *attr, str
         return err == -ENODATA ? -EINVAL : err;
     memcpy(path->remote.b, attr->grh.dgid.raw, sizeof(path->remote.b));
     if (memcmp(&path->remote, &none, sizeof(none)) == 0 ||
-        ah_is_v4(&path->remote) != ah_is_v4(&path->local))
+        net_addr_is_v4(&path->remote) != net_addr_is_v4(&path->local))
         return -EINVAL;
     path->traffic_class = attr->grh.traffic_class;
     path->hop_limit = attr->grh.hop_limit != 0 ? attr->grh.hop_limit : AH_DEFAULT_HOP_LIMIT;
     path->flow_label = attr->grh.flow_label & 0xfffff;
+    if (path->flow_label != 0)
+        path->udp_sport = verbena_label_sport(path->flow_label);
     return 0;
 }
 
@@ -74,8 +69,21 @@ VERBS_ABI int ibv_destroy_ah(struct ibv_ah *ah)
 
 static void ah_v4_gid(const uint8_t *v4, union ibv_gid *gid)
 {
-    memcpy(gid->raw, ah_v4_prefix, sizeof(ah_v4_prefix));
-    memcpy(gid->raw + sizeof(ah_v4_prefix), v4, 4);
+    memset(gid->raw, 0, 10);
+    memset(gid->raw + 10, 0xff, 2);
+    memcpy(gid->raw + 12, v4, 4);
+}
+
+/* An IPv4 header without options whose checksum is right (RFC 1071): the 40 bytes may be IPv6. */
+static bool ah_v4_header(const uint8_t *p)
+{
+    uint32_t sum = 0;
+
+    for (unsigned i = 0; i < AH_IPV4_BYTES; i += 2)
+        sum += get_be16(p + i);
+    while (sum >> 16 != 0)
+        sum = (sum & 0xffff) + (sum >> 16);
+    return p[0] == 0x45 && sum == 0xffff;
 }
 
 /* Index of our own GID, or -1. */
@@ -103,16 +111,18 @@ VERBS_ABI int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
         errno = EINVAL;
         return -1;
     }
-    if (p[0] >> 4 == 6) {
+    /* The IPv4 form has 20 bytes of no meaning in front, which may look like IPv6 (IBA A17.4.5.2).
+     */
+    if (ah_v4_header(p + AH_GRH_IPV4)) {
+        attr->grh.traffic_class = p[AH_GRH_IPV4 + 1];
+        ah_v4_gid(p + AH_GRH_IPV4 + 12, &attr->grh.dgid);
+        ah_v4_gid(p + AH_GRH_IPV4 + 16, &ours);
+    } else if (p[0] >> 4 == 6) {
         uint32_t version_class_flow = get_be32(p);
         attr->grh.traffic_class = (uint8_t)(version_class_flow >> 20);
         attr->grh.flow_label = version_class_flow & 0xfffff;
         memcpy(attr->grh.dgid.raw, p + 8, sizeof(attr->grh.dgid.raw));
         memcpy(ours.raw, p + 24, sizeof(ours.raw));
-    } else if (p[AH_GRH_IPV4] >> 4 == 4) {
-        attr->grh.traffic_class = p[AH_GRH_IPV4 + 1];
-        ah_v4_gid(p + AH_GRH_IPV4 + 12, &attr->grh.dgid);
-        ah_v4_gid(p + AH_GRH_IPV4 + 16, &ours);
     } else {
         errno = EINVAL;
         return -1;

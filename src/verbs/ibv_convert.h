@@ -28,6 +28,9 @@ static inline void convert_send_wr(const struct ibv_send_wr *from, struct nic_se
     to->rkey = atomic ? from->wr.atomic.rkey : from->wr.rdma.rkey;
     to->compare_add = from->wr.atomic.compare_add;
     to->swap = from->wr.atomic.swap;
+    to->path = NULL;
+    to->dest_qpn = 0;
+    to->qkey = 0;
 }
 
 static inline void convert_recv_wr(const struct ibv_recv_wr *from, struct nic_recv_wr *to)

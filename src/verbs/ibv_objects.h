@@ -127,6 +127,11 @@ static inline struct ibv_srq_obj *obj_srq(struct ibv_srq *s)
     return (struct ibv_srq_obj *)s;
 }
 
+static inline struct ibv_ah_obj *obj_ah(struct ibv_ah *a)
+{
+    return (struct ibv_ah_obj *)a;
+}
+
 static inline struct ibv_qp_obj *obj_qp(struct ibv_qp *q)
 {
     return (struct ibv_qp_obj *)q;

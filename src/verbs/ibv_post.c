@@ -3,8 +3,24 @@
  * ibv_post.c: the data path's way in: work requests, one by one into the engine, then a kick. A
  * failing one ends the chain: it is *bad_wr, those before it run, the answer is a positive errno.
  */
+#include <errno.h>
+
 #include "verbs/ibv_convert.h"
 #include "verbs/ibv_objects.h"
+
+/* Where a datagram goes. false: no address handle, or one of another protection domain. */
+static bool post_address(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
+                         struct nic_send_wr *to)
+{
+    struct ibv_ah *ah = wr->wr.ud.ah;
+
+    if (ah == NULL || obj_pd(ah->pd)->pd != obj_pd(qp->pd)->pd)
+        return false;
+    to->path = &obj_ah(ah)->path;
+    to->dest_qpn = wr->wr.ud.remote_qpn;
+    to->qkey = wr->wr.ud.remote_qkey;
+    return true;
+}
 
 int ibv_post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
@@ -14,7 +30,10 @@ int ibv_post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
     for (; wr != NULL; wr = wr->next) {
         struct nic_send_wr n;
         convert_send_wr(wr, &n);
-        err = verbena_post_send(obj->host, obj->qp, &n);
+        if (qp->qp_type == IBV_QPT_UD && !post_address(qp, wr, &n))
+            err = -EINVAL;
+        else
+            err = verbena_post_send(obj->host, obj->qp, &n);
         if (err != 0) {
             *bad_wr = wr;
             break;

@@ -145,7 +145,9 @@ VERBS_ABI int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mas
         err = -EINVAL;
     if (err == 0 && (mask & IBV_QP_AV) != 0)
         err = ibv_ah_path(qp->context, &attr->ah_attr, &n.path);
-    if (err == 0 && (mask & IBV_QP_PATH_MTU) != 0) {
+    bool ud_ready =
+        qp->qp_type == IBV_QPT_UD && (mask & IBV_QP_STATE) != 0 && attr->qp_state == IBV_QPS_RTR;
+    if (err == 0 && ((mask & IBV_QP_PATH_MTU) != 0 || ud_ready)) {
         struct verbena_device info;
         err = verbena_device_query(obj->host, &info);
         n.active_mtu_bytes = err == 0 ? info.active_mtu_bytes : 0;

@@ -19,6 +19,7 @@ enum {
                    IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV,
     QP_EX_OPS_UC = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                    IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
+    QP_EX_OPS_UD = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
 };
 
 struct qp_builder {
@@ -222,6 +223,23 @@ static void qp_ex_set_inline(struct ibv_qp_ex *qp, void *addr, size_t length)
     qp_ex_set_inline_list(qp, 1, &buf);
 }
 
+/* What is wrong with it shows at the end: without a path the engine takes no datagram. */
+static void qp_ex_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t remote_qpn,
+                              uint32_t remote_qkey)
+{
+    struct nic_send_wr *wr = builder_last(builder_of(qp));
+
+    if (wr == NULL)
+        return;
+    if (ah == NULL || obj_pd(ah->pd)->pd != obj_pd(qp->qp_base.pd)->pd) {
+        builder_fail(builder_of(qp), EINVAL);
+        return;
+    }
+    wr->path = &obj_ah(ah)->path;
+    wr->dest_qpn = remote_qpn;
+    wr->qkey = remote_qkey;
+}
+
 static void qp_ex_start(struct ibv_qp_ex *qp)
 {
     struct qp_builder *b = builder_of(qp);
@@ -274,6 +292,7 @@ static void qp_ex_set_ops(struct ibv_qp_ex *ex)
     ex->wr_set_inline_data_list = qp_ex_set_inline_list;
     ex->wr_set_sge = qp_ex_set_sge;
     ex->wr_set_sge_list = qp_ex_set_sge_list;
+    ex->wr_set_ud_addr = qp_ex_set_ud_addr;
     ex->wr_start = qp_ex_start;
     ex->wr_complete = qp_ex_complete;
     ex->wr_abort = qp_ex_abort;
@@ -283,6 +302,7 @@ int ibv_qp_ex_init(struct ibv_qp_obj *obj, uint64_t send_ops_flags, const struct
 {
     uint64_t offered = obj->pub.qp.qp_type == IBV_QPT_RC   ? QP_EX_OPS_RC
                        : obj->pub.qp.qp_type == IBV_QPT_UC ? QP_EX_OPS_UC
+                       : obj->pub.qp.qp_type == IBV_QPT_UD ? QP_EX_OPS_UD
                                                            : 0;
 
     if ((send_ops_flags & ~offered) != 0)

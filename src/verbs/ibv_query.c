@@ -61,7 +61,8 @@ VERBS_ABI int ibv_query_device(struct ibv_context *context, struct ibv_device_at
     attr->max_qp_wr = MAX_WR;
     attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
                              IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
-                             IBV_DEVICE_SRQ_RESIZE;
+                             IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_UD_AV_PORT_ENFORCE |
+                             IBV_DEVICE_BAD_QKEY_CNTR;
     attr->max_sge = MAX_SGE;
     attr->max_sge_rd = MAX_SGE;
     attr->max_cq = QUERY_MAX_OBJECTS;
@@ -135,6 +136,20 @@ static void query_set_speed(union port_attr_newest *a, uint32_t mbps)
     }
 }
 
+/* A counter of the engine by its name. */
+static uint32_t query_counter(const char *name)
+{
+    uint64_t value = 0;
+
+    for (unsigned i = 0;; i++) {
+        const char *have = verbena_counter(i, &value);
+        if (have == NULL)
+            return 0;
+        if (strcmp(have, name) == 0)
+            return (uint32_t)value;
+    }
+}
+
 static int query_port(struct ibv_context *context, uint32_t port_num, union port_attr_newest *a)
 {
     struct verbena_device info;
@@ -156,6 +171,7 @@ static int query_port(struct ibv_context *context, uint32_t port_num, union port
     a->attr.gid_tbl_len = VERBENA_GID_TABLE_SIZE;
     a->attr.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
     a->attr.max_msg_sz = MAX_MESSAGE_BYTES;
+    a->attr.qkey_viol_cntr = query_counter("qkey_viol_cntr");
     a->attr.pkey_tbl_len = 1;
     a->attr.max_vl_num = 1;
     a->attr.link_layer = IBV_LINK_LAYER_ETHERNET;

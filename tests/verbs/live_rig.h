@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { RIG_BYTES = 1 << 16, RIG_DEPTH = 8, RIG_WAIT_MS = 10000 };
+enum { RIG_BYTES = 1 << 16, RIG_DEPTH = 8, RIG_WAIT_MS = 10000, RIG_QKEY = 0x2468 };
 
 struct rig {
     struct ibv_context *ctx;
@@ -39,6 +39,9 @@ void rig_open(struct rig *r);
 void rig_connect(struct rig *r);
 /* Destroys it all; every step must succeed. */
 void rig_close(struct rig *r);
+
+/* A UD QP in RTS with RIG_QKEY, on the PD and CQ; the test destroys it. */
+struct ibv_qp *rig_datagram(struct rig *r);
 
 struct ibv_qp_init_attr rig_qp_init(const struct rig *r);
 int rig_to_init(struct ibv_qp *qp);

@@ -30,6 +30,10 @@ static void path__all_fields(void **state)
     assert_int_equal(path.traffic_class, 0x42);
     assert_int_equal(path.hop_limit, 9);
     assert_int_equal(path.flow_label, 0xabcde);
+    assert_int_equal(path.udp_sport, 0xc000 | ((0xabcde ^ 0xabcde >> 14) & 0x3fff));
+    attr.grh.flow_label = 0;
+    assert_int_equal(ibv_ah_path(ctx, &attr, &path), 0);
+    assert_int_equal(path.udp_sport, 0); /* the QP's own */
     attr.grh.hop_limit = 0;
     assert_int_equal(ibv_ah_path(ctx, &attr, &path), 0);
     assert_int_equal(path.hop_limit, 64);
@@ -91,7 +95,7 @@ static void init_ah_from_wc__ipv4(void **state)
         struct ibv_grh grh;
         uint8_t b[40];
     } u = {
-        .b = {[20] = 0x45, [21] = 0x88, [32] = 10, 0, 0, 7, 10, 0, 0, 1}
+        .b = {0x60, [20] = 0x45, [21] = 0x88, [30] = 0xa6, 0x6f, 10, 0, 0, 7, 10, 0, 0, 1}
     };
 
     assert_int_equal(ibv_init_ah_from_wc(ctx, 1, &wc, &u.grh, &attr), 0);
@@ -136,15 +140,21 @@ static void init_ah_from_wc__refused(void **state)
         uint8_t b[40];
     } ours =
         {
-            .b = {[20] = 0x45, [32] = 10, 0, 0, 7, 10, 0, 0, 1}
+            .b = {[20] = 0x45, [30] = 0xa6, 0xf7, 10, 0, 0, 7, 10, 0, 0, 1}
     },
-      other = ours, none = {.b = {0}};
+      other = ours, none = {.b = {0}}, broken = ours, options = ours;
 
     other.b[39] = 99; /* was not sent to us */
+    other.b[31] = (uint8_t)(other.b[31] - 98);
+    broken.b[35] ^= 1; /* rc#462: its checksum tells */
+    options.b[20] = 0x46;
+    options.b[30]--;
     assert_int_equal(ibv_init_ah_from_wc(ctx, 2, &with, &ours.grh, &attr), -1);
     assert_int_equal(ibv_init_ah_from_wc(ctx, 1, &without, &ours.grh, &attr), -1);
     assert_int_equal(ibv_init_ah_from_wc(ctx, 1, &with, &other.grh, &attr), -1);
     assert_int_equal(ibv_init_ah_from_wc(ctx, 1, &with, &none.grh, &attr), -1);
+    assert_int_equal(ibv_init_ah_from_wc(ctx, 1, &with, &broken.grh, &attr), -1);
+    assert_int_equal(ibv_init_ah_from_wc(ctx, 1, &with, &options.grh, &attr), -1);
     assert_null(ibv_create_ah_from_wc(pd, &with, &other.grh, 1));
     assert_int_equal(errno, EINVAL);
     struct ibv_ah *ah = ibv_create_ah_from_wc(pd, &with, &ours.grh, 1);

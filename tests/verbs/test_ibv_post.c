@@ -74,6 +74,54 @@ static void send__stops_at_the_bad_one(void **state)
     }
 }
 
+/* The address is the handle's; one of another domain, or none, stops the chain. */
+static void send__datagrams(void **state)
+{
+    (void)state;
+    struct rig r = rig_up();
+    struct ibv_pd *other = ibv_alloc_pd(r.ctx);
+    struct ibv_ah_attr attr = {
+        .is_global = 1,
+        .port_num = 1,
+        .grh = {.sgid_index = 2,
+                .flow_label = 7,
+                .dgid = {.raw = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2}}}
+    };
+    struct ibv_ah *ah = ibv_create_ah(r.pd, &attr), *foreign = ibv_create_ah(other, &attr);
+    struct ibv_qp_init_attr init = {
+        .send_cq = r.cq,
+        .recv_cq = r.cq,
+        .qp_type = IBV_QPT_UD,
+        .cap = {.max_send_wr = 1, .max_send_sge = 1}
+    };
+    struct ibv_qp *ud = ibv_create_qp(r.pd, &init);
+    struct ibv_send_wr wr = {
+        .opcode = IBV_WR_SEND, .wr.ud = {.ah = ah, .remote_qpn = 5, .remote_qkey = 6}
+    };
+    struct ibv_send_wr *bad = NULL;
+
+    assert_non_null(ud);
+    assert_int_equal(ibv_post_send(ud, &wr, &bad), 0);
+    assert_int_equal(fake.sent[0].path->remote.b[15], 2);
+    assert_int_equal(fake.sent[0].path->udp_sport, 0xc007);
+    assert_int_equal(fake.sent[0].dest_qpn, 5);
+    assert_int_equal(fake.sent[0].qkey, 6);
+    wr.wr.ud.ah = foreign;
+    assert_int_equal(ibv_post_send(ud, &wr, &bad), EINVAL);
+    assert_ptr_equal(bad, &wr);
+    wr.wr.ud.ah = NULL;
+    assert_int_equal(ibv_post_send(ud, &wr, &bad), EINVAL);
+    wr.wr.rdma.remote_addr = UINT64_C(1) << 40; /* where a datagram has its handle */
+    assert_int_equal(ibv_post_send(r.qp, &wr, &bad), 0);
+    assert_null(fake.sent[1].path);
+    assert_int_equal(fake.posts, 2);
+    assert_int_equal(ibv_destroy_qp(ud), 0);
+    assert_int_equal(ibv_destroy_ah(ah), 0);
+    assert_int_equal(ibv_destroy_ah(foreign), 0);
+    assert_int_equal(ibv_dealloc_pd(other), 0);
+    rig_down(&r);
+}
+
 static void recv__stops_at_the_bad_one(void **state)
 {
     (void)state;
@@ -153,6 +201,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(send__whole_chain_and_one_kick, reset),
         cmocka_unit_test_setup(send__stops_at_the_bad_one, reset),
+        cmocka_unit_test_setup(send__datagrams, reset),
         cmocka_unit_test_setup(recv__stops_at_the_bad_one, reset),
         cmocka_unit_test_setup(srq_recv__stops_at_the_bad_one, reset),
         cmocka_unit_test_setup(empty_chain__nothing, reset),

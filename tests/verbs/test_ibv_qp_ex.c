@@ -246,7 +246,10 @@ static void create__operations_by_type(void **state)
         {IBV_QPT_UC, IBV_QP_EX_WITH_SEND,               true },
         {IBV_QPT_UC, IBV_QP_EX_WITH_RDMA_READ,          false},
         {IBV_QPT_UC, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, false},
-        {IBV_QPT_UD, IBV_QP_EX_WITH_SEND,               false},
+        {IBV_QPT_UD, IBV_QP_EX_WITH_SEND,               true },
+        {IBV_QPT_UD, IBV_QP_EX_WITH_SEND_WITH_IMM,      true },
+        {IBV_QPT_UD, IBV_QP_EX_WITH_RDMA_WRITE,         false},
+        {IBV_QPT_UD, IBV_QP_EX_WITH_SEND_WITH_INV,      false},
         {IBV_QPT_RC, IBV_QP_EX_WITH_BIND_MW,            false},
         {IBV_QPT_RC, IBV_QP_EX_WITH_TSO,                false},
         {IBV_QPT_RC, IBV_QP_EX_WITH_ATOMIC_WRITE,       false},
@@ -267,6 +270,48 @@ static void create__operations_by_type(void **state)
     rig_down(&r);
 }
 
+/* Each request its own address; one that is nobody's, or another domain's, posts nothing. */
+static void wr__datagram_addresses(void **state)
+{
+    (void)state;
+    struct rig r = rig_up();
+    struct ibv_pd *other = ibv_alloc_pd(r.ctx);
+    struct ibv_ah_attr attr = {
+        .is_global = 1,
+        .port_num = 1,
+        .grh = {.sgid_index = 2, .dgid = {.raw = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2}}}
+    };
+    struct ibv_ah *ah = ibv_create_ah(r.pd, &attr), *foreign = ibv_create_ah(other, &attr);
+    struct ibv_qp *qp = create(&r, IBV_QPT_UD, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM);
+    struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp);
+
+    ibv_wr_start(ex);
+    ibv_wr_send(ex);
+    ibv_wr_set_ud_addr(ex, ah, 5, 6);
+    ibv_wr_send_imm(ex, 1);
+    ibv_wr_set_ud_addr(ex, ah, 7, 8);
+    assert_int_equal(ibv_wr_complete(ex), 0);
+    assert_int_equal(fake.posts, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(fake.sent[i].path->remote.b[15], 2);
+        assert_int_equal(fake.sent[i].dest_qpn, 5 + 2 * i);
+        assert_int_equal(fake.sent[i].qkey, 6 + 2 * i);
+    }
+    ibv_wr_start(ex);
+    ibv_wr_send(ex);
+    ibv_wr_set_ud_addr(ex, foreign, 5, 6);
+    assert_int_equal(ibv_wr_complete(ex), EINVAL);
+    ibv_wr_start(ex);
+    ibv_wr_set_ud_addr(ex, ah, 5, 6); /* of no request */
+    assert_int_equal(ibv_wr_complete(ex), EINVAL);
+    assert_int_equal(fake.posts, 2);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_destroy_ah(ah), 0);
+    assert_int_equal(ibv_destroy_ah(foreign), 0);
+    assert_int_equal(ibv_dealloc_pd(other), 0);
+    rig_down(&r);
+}
+
 static int reset(void **state)
 {
     (void)state;
@@ -282,6 +327,7 @@ int main(void)
         cmocka_unit_test_setup(wr__mistakes_post_nothing, reset),
         cmocka_unit_test_setup(wr__abort_and_engine_errors, reset),
         cmocka_unit_test_setup(create__operations_by_type, reset),
+        cmocka_unit_test_setup(wr__datagram_addresses, reset),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

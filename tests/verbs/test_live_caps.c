@@ -213,13 +213,36 @@ static bool try_raw(struct rig *r)
     return null_result(ibv_create_qp(r->pd, &init));
 }
 
-static bool try_ud(struct rig *r)
+/* A handle of a port that the QP does not have. */
+static bool try_foreign_port(struct rig *r)
 {
-    struct ibv_qp_init_attr init = rig_qp_init(r);
+    struct ibv_ah_attr attr = rig_rtr_attr(r, 0).ah_attr;
 
-    init.qp_type = IBV_QPT_UD;
+    attr.port_num = 2;
     errno = 0;
-    return null_result(ibv_create_qp(r->pd, &init));
+    return ibv_create_ah(r->pd, &attr) == NULL && errno == EINVAL;
+}
+
+static bool try_bad_qkey(struct rig *r)
+{
+    struct ibv_port_attr before, after;
+    struct ibv_qp *qp = rig_datagram(r);
+    struct ibv_ah_attr attr = rig_rtr_attr(r, 0).ah_attr;
+    struct ibv_ah *ah = ibv_create_ah(r->pd, &attr);
+    struct ibv_send_wr *bad, wr = {
+                                 .opcode = IBV_WR_SEND,
+                                 .send_flags = IBV_SEND_SIGNALED,
+                                 .wr.ud = {ah, qp->qp_num, RIG_QKEY + 1},
+    };
+
+    assert_int_equal(ibv_query_port(r->ctx, 1, &before), 0);
+    assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+    assert_int_equal(rig_wait(r).status, IBV_WC_SUCCESS);
+    rig_expect_none(r);
+    assert_int_equal(ibv_query_port(r->ctx, 1, &after), 0);
+    assert_int_equal(ibv_destroy_ah(ah), 0);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    return after.qkey_viol_cntr == before.qkey_viol_cntr + 1;
 }
 
 static bool try_multicast(struct rig *r)
@@ -251,9 +274,8 @@ static const struct {
     {IBV_DEVICE_MEM_WINDOW_TYPE_2A,    try_window_2     },
     {IBV_DEVICE_MEM_WINDOW_TYPE_2B,    try_window_2     },
     {IBV_DEVICE_MEM_MGT_EXTENSIONS,    try_window_2     }, /* its invalidations alone will not do */
-    {IBV_DEVICE_UD_AV_PORT_ENFORCE,    try_ud           },
-    {IBV_DEVICE_UD_IP_CSUM,            try_ud           },
-    {IBV_DEVICE_BAD_QKEY_CNTR,         try_ud           },
+    {IBV_DEVICE_UD_AV_PORT_ENFORCE,    try_foreign_port },
+    {IBV_DEVICE_BAD_QKEY_CNTR,         try_bad_qkey     },
     {IBV_DEVICE_XRC,                   try_xrc          },
     {IBV_DEVICE_RAW_IP_CSUM,           try_raw          },
     {IBV_DEVICE_MANAGED_FLOW_STEERING, try_flow         },
@@ -261,7 +283,7 @@ static const struct {
 /* Flags that no verb could try: nothing here is behind them. */
 enum {
     NEVER = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_SHUTDOWN_PORT | IBV_DEVICE_INIT_TYPE |
-            IBV_DEVICE_N_NOTIFY_CQ | IBV_DEVICE_RC_IP_CSUM,
+            IBV_DEVICE_N_NOTIFY_CQ | IBV_DEVICE_RC_IP_CSUM | IBV_DEVICE_UD_IP_CSUM,
 };
 
 /* Every flag of the device is in the table, and claimed exactly when what it stands for works. */
