@@ -281,11 +281,11 @@ def latency_figures(text, size, iterations):
     return rows[-1][4]
 
 
-def pingpong(server, client, host, *options, iterations=200, limit_seconds=LIMIT_SECONDS):
+def pingpong(server, client, host, *options, iterations=200, limit_seconds=LIMIT_SECONDS, kind="rc"):
     port = free_port()
 
     def command(side, tail):
-        head = ["ibv_rc_pingpong", "-d", side.device, "-g", str(side.gid), "-p", str(port)]
+        head = [f"ibv_{kind}_pingpong", "-d", side.device, "-g", str(side.gid), "-p", str(port)]
         return head + ["-n", str(iterations), *options, *tail]
 
     said, told = pair(

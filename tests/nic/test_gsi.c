@@ -134,6 +134,7 @@ static void gsi_input__hands_over_all_that_an_answer_needs(void **state)
     assert_int_equal(count(f, COUNTER_gsi_rx_mads), 1);
 }
 
+/* IBA 13.4.2 the size; IBA 9.8.3, IBA 10.9.3: in silence. */
 static void gsi_input__drops_what_is_not_for_a_connection_manager(void **state)
 {
     struct fixture *f = *state;

@@ -13,7 +13,7 @@
 enum { SEND = 0x64, SEND_IMM = 0x65 }; /* UD SEND Only, with Immediate */
 
 static const struct dialogue dialogues[] = {
-    /* Sending. */
+    /* IBA 9.8.3: one packet each, which nothing answers. */
     {"send__is_done_when_it_is_out", false, UD(), STEPS(
         {POST, WR_SEND, .id = 1, .len = 100, .at = 64},
         {OUT, SEND, .psn = 100, .len = 100, .at = 64}, {SCQE, WC_SEND, .id = 1},
@@ -75,7 +75,7 @@ static const struct dialogue dialogues[] = {
         {MEM, .at = 552, .len = 4}, {MODIFY, QP_STATE_RTS}, {OUT, SEND, .psn = 100, .len = 4},
         {SCQE, WC_SEND, .id = 1})},
 
-    /* What cannot be sent. rut ud SendLargerThanMtu */
+    /* What cannot be sent. IBA 9.8.3, rut ud SendLargerThanMtu */
     {"case_82_longer_than_the_mtu", true, UD(), STEPS(
         {POST, WR_SEND, .id = 1, .len = 256}, {POST, WR_SEND, .id = 2, .len = 257},
         {POST, WR_SEND, .id = 3, .len = 1}, {OUT, SEND, .psn = 100, .len = 256},
@@ -127,7 +127,7 @@ static const struct dialogue dialogues[] = {
         {MODIFY, QP_STATE_RTS}, {POST, WR_SEND, .id = 2}, {OUT, SEND, .psn = 100},
         {SCQE, WC_SEND, .id = 2})},
 
-    /* Receiving. ucx#6317, ucx#10209 */
+    /* Receiving. IBA A17.4.5.2, ucx#6317, ucx#10209 */
     {"case_81_header_before_the_data_v4", false, UD(), STEPS(
         {RECV, .id = 1, .len = 240}, {IN, SEND, .psn = 9, .len = 200},
         {RCQE, WC_RECV, .id = 1, .len = 240, .flags = WC_GRH}, {GRH, SEND, .len = 200},

@@ -84,7 +84,7 @@ static void ah__counts_on_its_pd(void **state)
     fake_close(ctx);
 }
 
-/* IBA A17 */
+/* IBA A17, IBA A17.4.5.2 */
 static void init_ah_from_wc__ipv4(void **state)
 {
     (void)state;

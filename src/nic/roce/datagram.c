@@ -15,6 +15,7 @@
 #include "wire/roce.h"
 
 #define QKEY_CONTROLLED 0x80000000u
+enum { HOP_LIMIT_USUAL = 64 };
 
 void datagram_ready(struct qp *qp, uint16_t active_mtu_bytes)
 {
@@ -117,7 +118,8 @@ void datagram_sent(struct qp *qp)
 
 /*
  * The 40 bytes in front of the payload. What a socket does not show is what senders of RoCE v2 put
- * there: no flow label, identification 0 and DF.
+ * there: no flow label, identification 0 and DF; the hop limit is asked for only when packets are
+ * captured, since it costs every packet.
  */
 static void build_grh(const struct rx_packet *p, uint8_t grh[NET_GRH_BYTES])
 {
@@ -125,7 +127,7 @@ static void build_grh(const struct rx_packet *p, uint8_t grh[NET_GRH_BYTES])
     struct net_headers h = {
         .v6 = !v4,
         .tos = p->traffic_class,
-        .ttl = p->hop_limit,
+        .ttl = p->hop_limit != 0 ? p->hop_limit : HOP_LIMIT_USUAL,
         .dont_fragment = true,
         .udp_bytes =
             (uint16_t)(UDP_HEADER_BYTES + roce_packet_bytes(p->h.bth.opcode, p->payload_bytes)),
