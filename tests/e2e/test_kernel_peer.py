@@ -37,6 +37,10 @@ PROGRAMS = [
     ("write_bw_bad", "ib_write_bw -n 50 -s 16384 -m 1024", V4, BAD),
     ("read_bw_bad", "ib_read_bw -n 30 -s 16384 -m 1024", V4, BAD),
     ("send_bw_bad", "ib_send_bw -n 50 -s 16384 -m 1024", V4, BAD),
+    ("ud_pingpong", "ibv_ud_pingpong -n 50", V4, None),
+    ("ud_pingpong_ipv6_events", "ibv_ud_pingpong -n 50 -e -s 4096", V6, None),
+    ("ud_send_lat", "ib_send_lat -n 50 -s 16 -c UD", V4, None),
+    ("ud_send_bw", "ib_send_bw -n 50 -s 1024 -c UD", V4, None),
     ("verify_rc", "verify_rc -n 1 -t " + ACK_TIMEOUT, V4, None),
     ("verify_rc_bad_ipv6", "verify_rc -n 1 -m 4096 -t " + ACK_TIMEOUT, V6, BAD),
 ]
@@ -53,7 +57,7 @@ def program(play, we_are, line, gids, fault):
     tail = ["-p", str(port), *options]
     ours = [here, "-d", Guest.DEVICE, gid_option, str(play.gids[gids[0]]), *tail]
     theirs = ["timeout", "60", there, "-d", "rxe0", gid_option, str(gids[1]), *tail]
-    if name == "ibv_rc_pingpong" and "-e" not in options:
+    if name.endswith("_pingpong") and "-e" not in options:
         theirs.append("-e")  # a guest that does not spin answers in time
     env = {"VERBENA_STATS": os.path.join(play.folder, f"{port}.stats")}
     env.update({"VERBENA_FAULT": f"{fault},seed=5"} if fault else {})

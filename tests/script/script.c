@@ -68,17 +68,20 @@ static const struct net_addr peer_addr6 = {
 
 enum { OWN_SPORT = 0xc5c5 }; /* of the UD QP */
 
-/* By enum of script.h. */
-static const struct nic_path ah_path[AH_COUNT] = {
-    [AH_PEER] = {{{[10] = 0xff, [11] = 0xff, 10, 0, 0, 1}},
-                 {{[10] = 0xff, [11] = 0xff, 10, 0, 0, 2}},
-                 .hop_limit = 64                                                                 },
-    [AH_SPORT] = { {{[10] = 0xff, [11] = 0xff, 10, 0, 0, 1}},
-                 {{[10] = 0xff, [11] = 0xff, 10, 0, 0, 2}},
-                 .udp_sport = 0xc00c,
-                 .hop_limit = 64},
-    [AH_OTHER] = {                                                                  {{0xfd, [15] = 1}},                       {{0xfd, [15] = 9}}, .hop_limit = 3, .traffic_class = 0x20},
-};
+/* Where a datagram goes; its source port may be left to the QP. */
+static struct nic_path ah_path(uint8_t ah)
+{
+    struct nic_path path = {.local = our_addr, .remote = peer_addr, .hop_limit = 64};
+    if (ah == AH_SPORT)
+        path.udp_sport = 0xc00c;
+    if (ah == AH_OTHER) {
+        path.local = our_addr6;
+        path.remote = peer_addr6;
+        path.hop_limit = 3;
+        path.traffic_class = 0x20;
+    }
+    return path;
+}
 
 static uint8_t memory_byte(uint32_t at)
 {
@@ -365,7 +368,7 @@ static void step_in(const struct step *st)
 /* What a datagram has of its own. */
 static void out_datagram(const struct step *st, const struct packet *p)
 {
-    struct nic_path path = ah_path[st->ah];
+    struct nic_path path = ah_path(st->ah);
     if (path.udp_sport == 0)
         path.udp_sport = OWN_SPORT;
     check(nic_path_equal(&p->path, &path), "path should be %d", st->ah);
@@ -429,6 +432,7 @@ static int make_sges(const struct step *st, struct nic_sge sge[MAX_SGE])
 static void step_post(const struct step *st)
 {
     struct nic_sge sge[MAX_SGE];
+    const struct nic_path path = ah_path(st->ah);
     struct nic_send_wr wr = {
         .wr_id = st->id,
         .opcode = (enum wr_opcode)st->what,
@@ -440,7 +444,7 @@ static void step_post(const struct step *st)
         .rkey = PEER_RKEY,
         .compare_add = st->b,
         .swap = st->a,
-        .path = st->ah == AH_NONE ? NULL : &ah_path[st->ah],
+        .path = st->ah == AH_NONE ? NULL : &path,
         .dest_qpn = st->qpn != 0 ? st->qpn : PEER_QPN,
         .qkey = st->qkey != 0 ? st->qkey : QKEY,
     };
@@ -510,26 +514,6 @@ static void step_event(const struct step *st)
     check((any ? (int)e.type : -1) == st->what, "event should be %d", st->what);
 }
 
-static void step_memory(const struct step *st)
-{
-    if (st->kind == MEM) {
-        say("  MEM    %u bytes at %u\n", st->len, st->at);
-        for (uint32_t i = 0; i < st->len; i++) {
-            check(s.memory[st->at + i] == message_byte(st->tag, st->from + i),
-                  "memory byte %u is not the message's %u", st->at + i, st->from + i);
-            s.claimed[st->at + i] = true;
-        }
-        return;
-    }
-    uint64_t value = st->a;
-    memset(s.claimed + st->at, true, 8);
-    if (st->kind == SET)
-        memcpy(s.memory + st->at, &value, 8);
-    memcpy(&value, s.memory + st->at, 8);
-    say("  CELL   at %u is %llu\n", st->at, (unsigned long long)value);
-    check(value == st->a, "should be %llu", (unsigned long long)st->a);
-}
-
 /* Byte by byte, as the annexes draw it. */
 static void step_grh(const struct step *st)
 {
@@ -580,6 +564,30 @@ static void step_grh(const struct step *st)
               s.memory[st->at + i], want[i]);
         s.claimed[st->at + i] = true;
     }
+}
+
+static void step_memory(const struct step *st)
+{
+    if (st->kind == GRH) {
+        step_grh(st);
+        return;
+    }
+    if (st->kind == MEM) {
+        say("  MEM    %u bytes at %u\n", st->len, st->at);
+        for (uint32_t i = 0; i < st->len; i++) {
+            check(s.memory[st->at + i] == message_byte(st->tag, st->from + i),
+                  "memory byte %u is not the message's %u", st->at + i, st->from + i);
+            s.claimed[st->at + i] = true;
+        }
+        return;
+    }
+    uint64_t value = st->a;
+    memset(s.claimed + st->at, true, 8);
+    if (st->kind == SET)
+        memcpy(s.memory + st->at, &value, 8);
+    memcpy(&value, s.memory + st->at, 8);
+    say("  CELL   at %u is %llu\n", st->at, (unsigned long long)value);
+    check(value == st->a, "should be %llu", (unsigned long long)st->a);
 }
 
 static void step_modify(const struct step *st)
@@ -684,10 +692,8 @@ static void play(const struct step *st)
     case MEM:
     case SET:
     case CELL:
-        step_memory(st);
-        break;
     case GRH:
-        step_grh(st);
+        step_memory(st);
         break;
     case MSN:
         s.qp->resp.msn = psn_make(st->msn);

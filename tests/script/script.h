@@ -78,7 +78,7 @@ enum {
 #define PEER_VA 0x700000000000ull
 #define QKEY    0x11111111u /* of a UD QP */
 /* Where a datagram goes (.ah): to the peer from its own source port, or by another path. */
-enum { AH_PEER, AH_SPORT, AH_OTHER, AH_NONE, AH_COUNT };
+enum { AH_PEER, AH_SPORT, AH_OTHER, AH_NONE };
 /* Syndromes for .syn; 0 is an ACK that says nothing of credits (IN), or any ACK (OUT). */
 #define CREDITS(code) (0x100 | (code))
 #define RNR(code)     (0x20 | (code))
