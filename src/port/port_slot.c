@@ -38,7 +38,7 @@ struct forward_header {
 _Static_assert(sizeof(struct forward_header) == 48, "no holes");
 _Static_assert(sizeof(struct forward_header) <= UDP_RX_HEAD_BYTES, "fits before the packets");
 
-static socklen_t slot_address(uint32_t slot, struct sockaddr_un *a)
+socklen_t udp_slot_name(uint32_t slot, struct sockaddr_un *a)
 {
     *a = (struct sockaddr_un){.sun_family = AF_UNIX};
     int n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "verbena/slot/%u", slot);
@@ -58,27 +58,34 @@ static bool peer_allowed(const struct port_udp *u, int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) == 0 && udp_uid_allowed(u, cred.uid);
 }
 
+int udp_slot_bind(uint32_t slot)
+{
+    struct sockaddr_un a;
+    socklen_t n = udp_slot_name(slot, &a);
+    int fd = slot_socket();
+    if (fd >= 0 && (bind(fd, (struct sockaddr *)&a, n) != 0 || listen(fd, LISTEN_BACKLOG) != 0)) {
+        int err = -errno;
+        close(fd);
+        return err;
+    }
+    return fd;
+}
+
 int udp_slot_claim(struct port_udp *u, uint32_t *out)
 {
     uint32_t first = rng_below(&u->rng, UDP_SLOTS);
     for (uint32_t i = 0; i < UDP_SLOTS; i++) {
         uint32_t slot = (first + i) % UDP_SLOTS;
-        int fd = slot_socket();
-        if (fd < 0)
-            return fd;
-        struct sockaddr_un a;
-        socklen_t n = slot_address(slot, &a);
-        if (bind(fd, (struct sockaddr *)&a, n) == 0 && listen(fd, LISTEN_BACKLOG) == 0) {
+        int fd = udp_slot_bind(slot);
+        if (fd >= 0) {
             struct udp_fd *f;
             int err = udp_fd_add(u, fd, UDP_FD_LISTENER, false, &f);
             u->slot_mine[slot] = err == 0;
             *out = slot;
             return err;
         }
-        int err = errno;
-        close(fd);
-        if (err != EADDRINUSE)
-            return -err;
+        if (fd != -EADDRINUSE)
+            return fd;
         udp_count(u, UDP_slot_skipped, 1);
     }
     return -ENOSPC;
@@ -178,7 +185,10 @@ static bool run_from_message(uint8_t *bytes, uint32_t n, struct udp_fd *from, st
 static bool run_ours(const struct port_udp *u, const struct udp_run *run)
 {
     for (uint32_t at = 0; at < run->n; at += run->segment) {
-        if (run->n - at < 8 || !u->slot_mine[udp_packet_slot(run->bytes + at)])
+        uint32_t n = run->n - at < run->segment ? run->n - at : run->segment;
+        const uint8_t *p = run->bytes + at;
+        if (n < 8 ||
+            !(udp_packet_gsi(p, n) ? udp_service_ours(u, p, n) : u->slot_mine[udp_packet_slot(p)]))
             return false;
     }
     return true;
@@ -189,9 +199,15 @@ unsigned udp_slot_read(struct port_udp *u, struct udp_fd *connection)
     for (unsigned i = 0; i < UDP_RX_MESSAGES; i++) {
         u->rx_iov[i] =
             (struct iovec){u->rx_buffer + (size_t)i * UDP_RX_BUFFER_BYTES, UDP_RX_BUFFER_BYTES};
-        u->rx_message[i].msg_hdr = (struct msghdr){.msg_iov = &u->rx_iov[i], .msg_iovlen = 1};
+        u->rx_message[i].msg_hdr = (struct msghdr){
+            .msg_iov = &u->rx_iov[i],
+            .msg_iovlen = 1,
+            .msg_control = u->rx_control[i],
+            .msg_controllen = UDP_RX_CONTROL_BYTES,
+        };
     }
-    int r = recvmmsg(connection->fd, u->rx_message, UDP_RX_MESSAGES, MSG_DONTWAIT, NULL);
+    int r = recvmmsg(connection->fd, u->rx_message, UDP_RX_MESSAGES,
+                     MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
     int error = errno;
     unsigned seen = 0;
     bool closed = r == 0 || (r < 0 && error != EAGAIN && error != EINTR);
@@ -202,6 +218,8 @@ unsigned udp_slot_read(struct port_udp *u, struct udp_fd *connection)
             closed = true;
             break;
         }
+        if (udp_death_message(u, connection, &u->rx_message[i].msg_hdr, u->rx_iov[i].iov_base, n))
+            continue;
         if (udp_guest_is_hello(u->rx_iov[i].iov_base, n)) {
             udp_guest_answer(u, connection);
             continue;
@@ -218,6 +236,7 @@ unsigned udp_slot_read(struct port_udp *u, struct udp_fd *connection)
     if (closed) {
         u->connection_count--;
         udp_fd_close(u, connection);
+        udp_death_hangup(u, connection);
         if (u->accept_spare_fd < 0)
             u->accept_spare_fd = udp_spare_fd();
     }
@@ -226,10 +245,11 @@ unsigned udp_slot_read(struct port_udp *u, struct udp_fd *connection)
 
 /* Out of descriptors: gives another owner's connection up; what is queued in it still arrives.
  * false: there is none. */
-static bool connection_spare(struct port_udp *u, uint32_t slot)
+static bool connection_spare(struct port_udp *u)
 {
-    for (uint32_t i = 1; i < UDP_SLOTS; i++) {
-        int *fd = &u->slot_fd[(slot + i) % UDP_SLOTS];
+    uint32_t first = rng_below(&u->rng, UDP_SLOTS);
+    for (uint32_t i = 0; i < UDP_SLOTS; i++) {
+        int *fd = &u->slot_fd[(first + i) % UDP_SLOTS];
         if (*fd >= 0) {
             close(*fd);
             *fd = -1;
@@ -239,20 +259,15 @@ static bool connection_spare(struct port_udp *u, uint32_t slot)
     return false;
 }
 
-int udp_slot_dial(struct port_udp *u, uint32_t slot)
+int udp_name_dial(struct port_udp *u, const struct sockaddr_un *a, socklen_t n)
 {
     int fd = slot_socket();
-    if ((fd == -EMFILE || fd == -ENFILE) && connection_spare(u, slot))
+    if ((fd == -EMFILE || fd == -ENFILE) && connection_spare(u))
         fd = slot_socket();
     if (fd < 0)
         return fd;
-    struct sockaddr_un a;
-    socklen_t n = slot_address(slot, &a);
-    int buffer = UDP_SOCKET_BUFFER_BYTES;
-    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer)) != 0)
-        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
     int err = 0;
-    if (connect(fd, (struct sockaddr *)&a, n) != 0)
+    if (connect(fd, (const struct sockaddr *)a, n) != 0)
         err = -errno;
     else if (!peer_allowed(u, fd))
         err = -EPERM;
@@ -260,6 +275,17 @@ int udp_slot_dial(struct port_udp *u, uint32_t slot)
         close(fd);
         return err;
     }
+    return fd;
+}
+
+int udp_slot_dial(struct port_udp *u, uint32_t slot)
+{
+    struct sockaddr_un a;
+    socklen_t n = udp_slot_name(slot, &a);
+    int fd = udp_name_dial(u, &a, n);
+    int buffer = UDP_SOCKET_BUFFER_BYTES;
+    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer)) != 0)
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
     return fd;
 }
 
@@ -275,10 +301,8 @@ static int slot_connect(struct port_udp *u, uint32_t slot)
     return u->slot_fd[slot];
 }
 
-void udp_slot_forward(struct port_udp *u, uint32_t slot, const struct udp_run *run, uint8_t *bytes,
-                      uint32_t n, uint16_t first_id)
+int udp_slot_pass(int fd, const struct udp_run *run, uint8_t *bytes, uint32_t n, uint16_t first_id)
 {
-    unsigned packets = (n + run->segment - 1) / run->segment;
     struct forward_header h = {
         .magic = FORWARD_MAGIC,
         .ifindex = run->ifindex,
@@ -295,28 +319,43 @@ void udp_slot_forward(struct port_udp *u, uint32_t slot, const struct udp_run *r
         {bytes, n        }
     };
     struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2};
+    return sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+int udp_slot_send(struct port_udp *u, uint32_t slot, const struct udp_run *run, uint8_t *bytes,
+                  uint32_t n, uint16_t first_id)
+{
     int err = 0;
     /* The owner may have gone and another taken its slot: one more try on a fresh connection. */
     for (int i = 0; i < 2; i++) {
         int fd = slot_connect(u, slot);
-        if (fd < 0) {
-            err = -fd;
-            break;
+        err = fd < 0 ? fd : udp_slot_pass(fd, run, bytes, n, first_id);
+        if (err == 0) {
+            udp_count(u, UDP_slot_forwarded, (n + run->segment - 1) / run->segment);
+            return 0;
         }
-        if (sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
-            udp_count(u, UDP_slot_forwarded, packets);
-            return;
-        }
-        err = errno;
-        if (err == EAGAIN || err == ENOBUFS || err == ENOMEM)
+        if (fd < 0 || err == -EAGAIN || err == -ENOBUFS || err == -ENOMEM)
             break;
         close(fd);
         u->slot_fd[slot] = -1;
     }
+    return err;
+}
+
+void udp_slot_lost(struct port_udp *u, int err, unsigned packets)
+{
     enum udp_counter c = UDP_slot_drop_unknown;
-    if (err == EPERM)
+    if (err == -EPERM)
         c = UDP_slot_drop_uid;
-    else if (err == EAGAIN || err == ENOBUFS || err == ENOMEM)
+    else if (err == -EAGAIN || err == -ENOBUFS || err == -ENOMEM)
         c = UDP_slot_drop_full;
     udp_count(u, c, packets);
+}
+
+void udp_slot_forward(struct port_udp *u, uint32_t slot, const struct udp_run *run, uint8_t *bytes,
+                      uint32_t n, uint16_t first_id)
+{
+    int err = udp_slot_send(u, slot, run, bytes, n, first_id);
+    if (err != 0)
+        udp_slot_lost(u, err, (n + run->segment - 1) / run->segment);
 }

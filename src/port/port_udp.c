@@ -20,11 +20,6 @@
 #define IPV6_MULTICAST_ALL 29
 #endif
 
-static struct port_udp *udp_of(struct port *p)
-{
-    return (struct port_udp *)((char *)p - offsetof(struct port_udp, port));
-}
-
 bool udp_uid_allowed(const struct port_udp *u, uid_t uid)
 {
     if (uid == u->uid || uid == geteuid())
@@ -151,6 +146,7 @@ static void udp_close(struct port *p)
 {
     struct port_udp *u = udp_of(p);
     struct udp_fd *f;
+    udp_death_fini(u);
     while ((f = TAILQ_FIRST(&u->flows)) != NULL)
         udp_fd_close(u, f);
     while ((f = TAILQ_FIRST(&u->fds)) != NULL)
@@ -159,6 +155,7 @@ static void udp_close(struct port *p)
         TAILQ_REMOVE(&u->graveyard, f, link);
         free(f);
     }
+    udp_service_fini(u);
     udp_slot_fini(u);
     udp_rx_fini(u);
     udp_tx_fini(u);
@@ -178,6 +175,7 @@ static void udp_abandon(struct port *p)
     close(f->fd);
     TAILQ_FOREACH(f, &u->fds, link)
     close(f->fd);
+    udp_death_close(u);
     udp_slot_fini(u);
     udp_tx_close(u);
     udp_watch_close(u);
@@ -316,6 +314,8 @@ int port_udp_create(const struct port_udp_config *config, struct port **out)
     TAILQ_INIT(&u->fds);
     TAILQ_INIT(&u->flows);
     TAILQ_INIT(&u->graveyard);
+    TAILQ_INIT(&u->services.list);
+    udp_death_init(u);
     for (unsigned i = 0; i < UDP_SLOTS; i++)
         u->slot_fd[i] = -1;
     u->accept_spare_fd = udp_spare_fd();

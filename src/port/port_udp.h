@@ -44,6 +44,67 @@ void port_udp_suspect(struct port *p);
 bool port_udp_ease(struct port *p, bool on);
 /* Bytes that the receiving socket may hold, as the kernel counts them (with its own overhead). */
 uint32_t port_udp_rcvbuf_bytes(const struct port *p);
+
+/*
+ * Connection management. All processes of an address are one QP 1 to their peers; whoever receives
+ * a MAD passes it on to the process that it is for: a REQ or SIDR_REQ to who claimed its service,
+ * all else to the slot with which the communication id of ours begins. What nobody claimed, and ids
+ * of processes that are gone, go to whoever received them, so that its CM answers (cm_refuse). A
+ * service is best kept until no connection made through it waits for its RTU: repeated REQs come by
+ * it.
+ *
+ * All calls below: while nothing is received (the receiving side).
+ */
+struct udp_service;
+
+static inline uint32_t port_udp_id_slot(uint32_t communication_id)
+{
+    return communication_id >> 22;
+}
+
+/*
+ * Listens for a service on an address; 0.0.0.0 as ::ffff:0.0.0.0: any IPv4 one, ::: any IPv6 one,
+ * NULL: any. An address and an any that covers it exclude each other, as with TCP. One descriptor.
+ * 0; -EADDRINUSE: somebody holds it (see port_udp_service_holder; counted when of another user that
+ * is not allowed); -ENOMEM, or what a system call said.
+ */
+int port_udp_service_claim(struct port *p, uint64_t service_id, const struct net_addr *addr,
+                           struct udp_service **out);
+/* One that is free of base + first .. base + last, for ports that the caller does not choose. */
+int port_udp_service_claim_free(struct port *p, uint64_t base, uint32_t first, uint32_t last,
+                                const struct net_addr *addr, uint64_t *service_id,
+                                struct udp_service **out);
+void port_udp_service_release(struct port *p, struct udp_service *s);
+/* Who holds it, as text for a message ("user nobody (uid 65534), process 12"); "" when nobody is
+ * seen. Returns out. */
+char *port_udp_service_holder(uint64_t service_id, const struct net_addr *addr, char *out,
+                              size_t cap);
+
+/* A connection that is open: enough to take leave of its peer. */
+struct port_connection {
+    uint32_t local_id, remote_id; /* communication ids; ours begins with port_udp_slot */
+    uint32_t local_qpn, remote_qpn;
+    struct nic_path path;
+};
+
+/*
+ * When this process dies, whatever the way, without having said that a connection ended, another
+ * process of the address is told to end it. Index of the entry, for port_udp_deaths_forget;
+ * -ENOSPC: too many, -EINVAL: no such connection can be, or what a system call said (no memory, no
+ * descriptor): then the peer is told by nobody.
+ */
+int port_udp_deaths_note(struct port *p, const struct port_connection *c);
+void port_udp_deaths_forget(struct port *p, int index);
+
+/* Told of the dead, during receive: a process that owned this slot died, and these connections were
+ * open. Called once or more; connections of one process come in one receive call. */
+struct port_deaths {
+    void (*connections)(struct port_deaths *d, uint32_t slot, const struct port_connection *c,
+                        unsigned n);
+};
+/* From now on this process does that for others. 0 or -errno: no descriptor. NULL: no more. */
+int port_udp_deaths_serve(struct port *p, struct port_deaths *d);
+
 /* Who holds this UDP port, as text for a message ("user nobody (uid 65534), pid 12", "the kernel
  * (rdma_rxe is loaded)"); "" when nobody is seen. Returns out. */
 char *port_udp_holder(uint16_t udp_port, char *out, size_t cap);

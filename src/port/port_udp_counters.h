@@ -34,6 +34,13 @@
     X(slot_drop_malformed)    /* lost: forwarded runs that make no sense */                        \
     X(slot_refused)           /* connections of other users */                                     \
     X(slot_skipped)           /* slots found taken when ours was claimed */                        \
+    X(service_forwarded)      /* CM messages passed on to the process that listens */              \
+    X(service_unknown)        /* nobody listens there, or owns that id: refused by us */           \
+    X(service_drop_full)      /* lost: who listens does not keep up, or no descriptor is left */   \
+    X(service_squatted)       /* service names found held by users that we do not allow */         \
+    X(death_served)           /* processes that died, whose peers we told */                       \
+    X(death_connections)      /* connections of theirs */                                          \
+    X(death_refused)          /* wills not taken: too many, or they make no sense */               \
     X(flow_opened)            /* sockets added for one peer's flow */                              \
     X(flow_closed)            /* given up */                                                       \
     X(flow_failed)            /* could not be made, or had another local address */                \

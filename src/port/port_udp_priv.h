@@ -11,8 +11,13 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include "base/rng.h"
+#include "port/port_death.h"
+#include "port/port_flow.h"
+#include "port/port_guest.h"
+#include "port/port_service.h"
 #include "port/port_udp.h"
 #include "port/port_udp_counters.h"
 #include "port/port_watch.h"
@@ -44,10 +49,12 @@ enum {
 enum udp_fd_kind {
     UDP_FD_WILDCARD,   /* 0.0.0.0:4791 or [::]:4791 */
     UDP_FD_FLOW,       /* connected to one peer's source */
-    UDP_FD_LISTENER,   /* a slot of ours */
+    UDP_FD_LISTENER,   /* a slot of ours, or a service */
     UDP_FD_CONNECTION, /* from a process that forwards to us, or asks */
     UDP_FD_HOST,       /* guest: to our host, or who may become it */
     UDP_FD_TIMER,      /* guest */
+    UDP_FD_EXECUTOR,   /* to one that has our will */
+    UDP_FD_DEATHS,     /* timer */
 };
 
 struct udp_source;
@@ -62,6 +69,7 @@ struct udp_fd {
     bool rescued; /* FLOW: of a process that does not read; foreign packets pass on */
     uint64_t opened_ns, used_ns; /* FLOW */
     struct udp_source *source;   /* FLOW: whose */
+    struct udp_ward *ward;       /* CONNECTION: of a process whose will we have; or NULL */
     TAILQ_ENTRY(udp_fd) link;
 };
 TAILQ_HEAD(udp_fd_list, udp_fd);
@@ -91,27 +99,6 @@ struct udp_run {
     uint8_t *bytes;
     uint32_t n;
     struct udp_fd *from;
-};
-
-/* A flow of another process, packets waiting. */
-struct udp_stuck {
-    struct net_addr local, remote;
-    uint16_t sport;
-    uint32_t bytes;
-    unsigned looks;    /* that found them, and never fewer bytes */
-    uint64_t since_ns; /* the first of them */
-    uint64_t packets;  /* that we had received by then */
-};
-
-/* Of a process that does not hold the port; port_guest.c. */
-struct udp_guest {
-    bool on;
-    bool asked;           /* the host, which has not answered yet */
-    struct udp_fd *host;  /* or NULL */
-    struct udp_fd *timer; /* NULL: not a guest */
-    unsigned candidates;  /* descriptors of kind HOST besides it */
-    uint32_t looked;      /* slots, of this search */
-    uint64_t retry_ns;
 };
 
 struct udp_tx_socket {
@@ -190,6 +177,8 @@ struct port_udp {
     unsigned answers;  /* of the leader */
 
     struct udp_guest guest;
+    struct udp_services services;
+    struct udp_deaths deaths;
 
     /* Slots. */
     int accept_spare_fd; /* given up for a connection when no descriptor is left; or -1 */
@@ -198,6 +187,11 @@ struct port_udp {
     bool slot_mine[UDP_SLOTS];
     int slot_fd[UDP_SLOTS]; /* connections to their owners, -1: none */
 };
+
+static inline struct port_udp *udp_of(struct port *p)
+{
+    return (struct port_udp *)((char *)p - offsetof(struct port_udp, port));
+}
 
 static inline void udp_count(struct port_udp *u, enum udp_counter c, uint64_t n)
 {
@@ -255,39 +249,27 @@ unsigned udp_rx_run(struct port_udp *u, struct udp_run *run);
 
 /* port_slot.c */
 int udp_slot_claim(struct port_udp *u, uint32_t *out);
-/* A new connection to the owner of a slot, whose user is allowed; or -errno. */
+/* A socket that listens as the owner of a slot; -EADDRINUSE: it has one. */
+int udp_slot_bind(uint32_t slot);
+socklen_t udp_slot_name(uint32_t slot, struct sockaddr_un *a);
+/* A new connection to who listens there, if its user is allowed; or -errno. */
+int udp_name_dial(struct port_udp *u, const struct sockaddr_un *a, socklen_t n);
+/* The same to the owner of a slot. */
 int udp_slot_dial(struct port_udp *u, uint32_t slot);
 void udp_slot_fini(struct port_udp *u);
 void udp_slot_accept(struct port_udp *u, struct udp_fd *listener);
 void udp_slot_accept_all(struct port_udp *u);
 /* Reads forwarded runs; returns packets seen. */
 unsigned udp_slot_read(struct port_udp *u, struct udp_fd *connection);
-/* Passes n bytes of a run, packets of one slot, on to its owner. */
+/* Passes n bytes of a run, packets of one slot, on to its owner; counts what is lost. */
 void udp_slot_forward(struct port_udp *u, uint32_t slot, const struct udp_run *run, uint8_t *bytes,
                       uint32_t n, uint16_t first_id);
-
-/* port_flow.c */
-struct udp_source *udp_flow_source(struct port_udp *u, const struct net_addr *addr, uint16_t sport);
-/* Tells how a run went: packets of our own, packets of others. */
-void udp_flow_heard(struct port_udp *u, struct udp_source *s, const struct udp_run *run,
-                    unsigned own, unsigned foreign);
-void udp_flow_used(struct port_udp *u, struct udp_fd *flow);
-void udp_flow_give_up(struct port_udp *u, struct udp_fd *flow);
-/* Closes one that long had no packet, if there is one. */
-void udp_flow_tidy(struct port_udp *u);
-/* The leader runs, but own packets stay unanswered, or sources are silent: flows whose owners do
- * not read are taken over. True: look again soon. */
-bool udp_flow_rescue(struct port_udp *u);
-bool udp_flow_silence(const struct port_udp *u); /* of a source heard lately */
-
-/* port_guest.c */
-/* The port is another user's: finds a host. 0; -EADDRINUSE: there is none. */
-int udp_guest_begin(struct port_udp *u);
-void udp_guest_read(struct port_udp *u, struct udp_fd *host);
-void udp_guest_timer(struct port_udp *u, struct udp_fd *timer);
-/* Is this message a guest's question? Then it gets its answer. */
-bool udp_guest_is_hello(const uint8_t *bytes, uint32_t n);
-void udp_guest_answer(struct port_udp *u, const struct udp_fd *connection);
+/* The same in two parts: 0 or -errno, -ECONNREFUSED: the slot has no owner; and the count. */
+int udp_slot_send(struct port_udp *u, uint32_t slot, const struct udp_run *run, uint8_t *bytes,
+                  uint32_t n, uint16_t first_id);
+void udp_slot_lost(struct port_udp *u, int err, unsigned packets);
+/* By a connection. */
+int udp_slot_pass(int fd, const struct udp_run *run, uint8_t *bytes, uint32_t n, uint16_t first_id);
 
 static inline bool udp_watch_is_probe(const struct udp_run *run)
 {

@@ -124,7 +124,8 @@ static void run_pseudo(const struct port_udp *u, const struct udp_run *run, stru
     }
 }
 
-/* Is this packet for us? Too short to say, QP0, QP1 and multicast count as ours. */
+/* Is this packet for us? Too short to say, QP0, multicast and QP1 (port_service.c) count as ours.
+ */
 static bool packet_ours(const struct port_udp *u, const uint8_t *bytes, uint32_t n)
 {
     if (n < 8)
@@ -159,10 +160,16 @@ unsigned udp_rx_run(struct port_udp *u, struct udp_run *run)
      * packet. */
     uint16_t base = run->first_id != 0 ? 0 : s->next_id;
     bool df = !ip.v6 && !s->clears_df;
-    unsigned own = 0, foreign = 0;
+    unsigned own = 0, foreign = 0, gsi = 0;
     for (uint32_t at = 0; at < run->n;) {
         uint32_t n = run->n - at < run->segment ? run->n - at : run->segment;
-        uint16_t index = (uint16_t)(run->first_id + own + foreign);
+        uint16_t index = (uint16_t)(run->first_id + own + foreign + gsi);
+        bool to_gsi = udp_packet_gsi(run->bytes + at, n);
+        if (to_gsi && udp_service_foreign(u, run, run->bytes + at, n, index)) {
+            gsi++;
+            at += n;
+            continue;
+        }
         if (!packet_ours(u, run->bytes + at, n)) {
             uint32_t all = foreign_bytes(u, run, at);
             udp_slot_forward(u, udp_packet_slot(run->bytes + at), run, run->bytes + at, all, index);
@@ -176,13 +183,19 @@ unsigned udp_rx_run(struct port_udp *u, struct udp_run *run)
         packet_input(u, run, &ip, run->bytes + at, n);
         df = ip.dont_fragment;
         base = (uint16_t)(base + ip.ip_id - expected);
-        own++;
+        if (to_gsi)
+            gsi++;
+        else
+            own++;
         at += n;
     }
-    s->next_id = base == 0 ? 0 : (uint16_t)(base + run->first_id + own + foreign);
+    s->next_id = base == 0 ? 0 : (uint16_t)(base + run->first_id + own + foreign + gsi);
     s->clears_df = !ip.v6 && !df;
-    udp_flow_heard(u, s, run, own, foreign);
-    return own + foreign;
+    /* Connection management comes from one port for all processes: no reason for a flow, nor
+     * against one. */
+    if (own + foreign != 0)
+        udp_flow_heard(u, s, run, own, foreign);
+    return own + foreign + gsi;
 }
 
 static void addr_from_v4(struct net_addr *out, const void *four)
@@ -318,6 +331,12 @@ static unsigned fd_read(struct port_udp *u, struct udp_fd *f)
         break;
     case UDP_FD_TIMER:
         udp_guest_timer(u, f);
+        break;
+    case UDP_FD_EXECUTOR:
+        udp_death_executor(u, f);
+        break;
+    case UDP_FD_DEATHS:
+        udp_death_timer(u, f);
         break;
     }
     hand_over(u);

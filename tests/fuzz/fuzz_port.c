@@ -86,6 +86,8 @@ static void reset(uint8_t mode)
     TAILQ_INIT(&port.fds);
     TAILQ_INIT(&port.flows);
     TAILQ_INIT(&port.graveyard);
+    TAILQ_INIT(&port.services.list);
+    udp_death_init(&port);
     for (unsigned i = 0; i < UDP_SLOTS; i++) {
         port.slot_fd[i] = -1;
         port.slot_mine[i] = !alone || i % 8 == MINE;
