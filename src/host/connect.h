@@ -103,7 +103,7 @@ struct verbena_cm_connect {
     struct nic_path path; /* udp_sport does not count */
     uint64_t service_id;
     uint16_t src_port;    /* IP services; host order */
-    enum qp_type qp_type; /* RC, UC or XRC_INI; SIDR: does not count */
+    enum qp_type qp_type; /* RC or UC; SIDR: does not count */
     uint16_t path_mtu_bytes;
     uint8_t ack_timeout;      /* of the QPs: 4.096 us << it; 5 bits */
     uint8_t response_timeout; /* between tries: 4.096 us << it; 5 bits. 0: the kernel's */

@@ -17,6 +17,7 @@
 enum {
     WINDOW_MIN_BYTES = 64 << 10,
     WINDOW_MAX_BYTES = 1 << 20,
+    GSI_MADS = 4096, /* that wait at QP 1: of a thousand peers that connect at once, and again */
 };
 
 struct host *host_current;
@@ -36,7 +37,7 @@ static int64_t wall_offset_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec - (int64_t)host_now_ns();
 }
 
-static uint64_t random_seed(void)
+uint64_t host_random(void)
 {
     uint64_t seed;
     if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
@@ -58,6 +59,7 @@ static void host_destroy(struct host *h)
 {
     progress_stop(h);
     netdev_close(h);
+    connect_fini(h);
     if (h->port != NULL)
         h->port->ops->close(h->port);
     if (h->tap != NULL)
@@ -93,7 +95,7 @@ static int create_port(struct host *h)
         }
         c->udp.observer = port_tap_observer(h->tap);
     }
-    c->udp.seed = random_seed();
+    c->udp.seed = host_random();
     int err = port_udp_create(&c->udp, &h->udp);
     if (err == -EADDRINUSE) {
         char holder[256];
@@ -119,19 +121,23 @@ static int host_create(struct host **out)
         return -ENOMEM;
     h->control_fd = h->netlink_fd = -1;
     TAILQ_INIT(&h->contexts);
+    TAILQ_INIT(&h->connect.services);
     int err = config_read(&h->config);
     err = err == 0 ? create_alive_page(h) : err;
     err = err == 0 ? create_port(h) : err;
     if (err == 0) {
-        struct nic_config nic = {.seed = random_seed(),
-                                 .window_bytes = window_bytes(port_udp_rcvbuf_bytes(h->udp))};
+        struct nic_config nic = {.seed = host_random(),
+                                 .window_bytes = window_bytes(port_udp_rcvbuf_bytes(h->udp)),
+                                 .gsi_mads = GSI_MADS};
         err = nic_create(&nic, &h->nic);
     }
     err = err == 0 ? nic_add_qpns(h->nic, port_udp_slot(h->udp)) : err;
     err = err == 0 ? fork_watch() : err;
     err = err == 0 ? netdev_open(h) : err;
     h->qpn_slots = 1;
-    h->next_sport = (uint32_t)random_seed();
+    h->next_sport = (uint32_t)host_random();
+    if (err == 0)
+        connect_init(h);
     err = err == 0 ? progress_start(h) : err;
     if (err != 0) {
         host_destroy(h);
@@ -156,6 +162,41 @@ static void open_unlock(int cancel_state)
     pthread_setcancelstate(cancel_state, NULL);
 }
 
+int host_acquire(struct host **out)
+{
+    int err = 0, cancel_state = open_lock();
+    if (host_current != NULL && !host_alive(host_current))
+        fork_abandon(host_current); /* a raw clone: no handler ran */
+    if (host_current == NULL)
+        err = host_create(&host_current);
+    if (err == 0) {
+        host_current->users++;
+        *out = host_current;
+    }
+    open_unlock(cancel_state);
+    return err;
+}
+
+/* Objects that the program left behind keep the engine. */
+static bool in_use(struct host *h)
+{
+    return atomic_load(&h->nic->objects) != 0 || h->nic->qp_count != 0 || h->connect.ids != 0;
+}
+
+void host_release(struct host *h)
+{
+    int cancel_state = open_lock();
+    h->users--;
+    if (h->users == 0 && !in_use(h)) {
+        if (nic_has_output(h->nic))
+            progress_flush(h); /* the last DREQ */
+        stats_write(h);
+        host_destroy(h);
+        host_current = NULL;
+    }
+    open_unlock(cancel_state);
+}
+
 int verbena_open(const char *device_name, const struct verbena_callbacks *cb, void *owner,
                  struct verbena_context **out)
 {
@@ -168,16 +209,7 @@ int verbena_open(const char *device_name, const struct verbena_callbacks *cb, vo
         free(ctx);
         return err;
     }
-    int cancel_state = open_lock();
-    if (host_current != NULL && !host_alive(host_current))
-        fork_abandon(host_current); /* a raw clone: no handler ran */
-    if (host_current == NULL)
-        err = host_create(&host_current);
-    if (err == 0) {
-        host_current->users++;
-        ctx->host = host_current;
-    }
-    open_unlock(cancel_state);
+    err = host_acquire(&ctx->host);
     if (err != 0) {
         gid_fini(ctx);
         free(ctx);
@@ -190,11 +222,6 @@ int verbena_open(const char *device_name, const struct verbena_callbacks *cb, vo
     return 0;
 }
 
-static bool nic_in_use(struct nic *nic)
-{
-    return atomic_load(&nic->objects) != 0 || nic->qp_count != 0;
-}
-
 void verbena_close(struct verbena_context *ctx)
 {
     struct host *h = ctx->host;
@@ -204,16 +231,9 @@ void verbena_close(struct verbena_context *ctx)
         return;
     }
     netdev_remove(ctx);
-    int cancel_state = open_lock();
-    /* Objects that the program left behind keep the engine, and the contexts they name. */
+    /* Objects that the program left behind keep the contexts they name. */
     bool left = atomic_load(&ctx->objects) != 0;
-    h->users--;
-    if (h->users == 0 && !nic_in_use(h->nic)) {
-        stats_write(h);
-        host_destroy(h);
-        host_current = NULL;
-    }
-    open_unlock(cancel_state);
+    host_release(h);
     if (!left) {
         gid_fini(ctx);
         free(ctx);

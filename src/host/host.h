@@ -142,7 +142,8 @@ VERBENA_EXPORT int verbena_post_recv(struct verbena_context *ctx, struct qp *qp,
                                      const struct nic_recv_wr *wr);
 VERBENA_EXPORT void verbena_kick(struct verbena_context *ctx);
 
-/* Counters of this process: index 0.. ; NULL name past the end. Engine's first, then the port's. */
+/* Counters of this process: index 0.. ; NULL past the end. Engine's first, then those of
+ * connection management, then the port's. */
 VERBENA_EXPORT const char *verbena_counter(unsigned index, uint64_t *value);
 
 #endif

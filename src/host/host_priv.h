@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "host/connect_priv.h"
 #include "host/host.h"
 #include "nic/nic.h"
 #include "port/port_fault.h"
@@ -53,6 +54,7 @@ struct host {
     bool slot_claimed;     /* one more, for which there was no memory so far: */
     uint32_t claimed_slot; /* this one */
     struct host_lock rx, tx, events;
+    struct connect connect;                             /* but for what it says, under events */
     int netlink_fd;                                     /* netdev.c; read under events */
     TAILQ_HEAD(context_list, verbena_context) contexts; /* open ones; under events */
     /* The helper thread. */
@@ -86,13 +88,18 @@ struct verbena_context {
 /* What the engine has as owner of a CQ, SRQ or QP. */
 struct host_object {
     struct verbena_context *ctx;
-    void *owner;     /* the caller's */
-    uint16_t sport;  /* QP: its UDP source port */
+    void *owner;                 /* the caller's */
+    uint16_t sport;              /* QP: its UDP source port */
+    struct verbena_cm_id *cm_id; /* QP: whose RTU its first packet may be; under events */
     uint8_t expects; /* QP: IP versions of the packets that may come; 0: not connected */
 };
 
 /* host.c */
 uint64_t host_now_ns(void);
+uint64_t host_random(void);
+/* The host of this process, made when there is none; errors as verbena_open. */
+int host_acquire(struct host **out);
+void host_release(struct host *h);
 static inline bool host_alive(const struct host *h)
 {
     return atomic_load_explicit(h->alive, memory_order_relaxed) != 0;

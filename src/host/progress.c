@@ -85,7 +85,9 @@ static uint64_t deadline(struct host *h)
 {
     uint64_t nic = nic_deadline(h->nic);
     uint64_t port = h->port->ops->deadline(h->port);
-    return nic < port ? nic : port;
+    uint64_t cm = connect_deadline(&h->connect);
+    uint64_t first = nic < port ? nic : port;
+    return cm < first ? cm : first;
 }
 
 static void wake(struct host *h)
@@ -207,7 +209,8 @@ static void send_queued(struct host *h, uint64_t now_ns)
     }
 }
 
-static void dispatch_all(struct host *h)
+/* True: MADs were queued. */
+static bool dispatch_all(struct host *h)
 {
     struct host_object *o;
     while ((o = nic_notify_next(h->nic)) != NULL) {
@@ -217,23 +220,44 @@ static void dispatch_all(struct host *h)
     struct nic_event e;
     while (nic_event_next(h->nic, &e)) {
         o = e.owner;
+        if (e.type == EVENT_COMM_EST)
+            connect_established(h, o);
         if (o->ctx->callbacks.async_event != NULL)
             o->ctx->callbacks.async_event(e.type, o->owner);
     }
+    return connect_serve(h);
+}
+
+static bool dispatch_work(struct host *h)
+{
+    return atomic_load_explicit(&h->nic->notify_count, memory_order_relaxed) != 0 ||
+           atomic_load_explicit(&h->nic->event_count, memory_order_relaxed) != 0 || connect_work(h);
+}
+
+/* A timer of connection management is due: as far as the last complete look, like the engine's. */
+static void look_for_connect(struct host *h)
+{
+    uint64_t due = connect_deadline(&h->connect);
+    if (due != UINT64_MAX && due > atomic_load(&h->looked_ns) && due <= host_now_ns())
+        look(h);
 }
 
 void progress_dispatch(struct host *h)
 {
+    bool mads = false;
+    look_for_connect(h);
     for (;;) {
         atomic_thread_fence(memory_order_seq_cst);
-        if (atomic_load_explicit(&h->nic->notify_count, memory_order_relaxed) == 0 &&
-            atomic_load_explicit(&h->nic->event_count, memory_order_relaxed) == 0)
-            return;
-        if (!try_lock(&h->events))
-            return;
-        dispatch_all(h);
+        if (!dispatch_work(h) || !try_lock(&h->events))
+            break;
+        mads |= dispatch_all(h);
         progress_unlock(&h->events);
     }
+    bool idle = atomic_load_explicit(&h->connect.idle_service, memory_order_relaxed);
+    if (idle)
+        connect_tidy(h);
+    if (mads || idle)
+        progress_send(h); /* what the other one left to us, too */
 }
 
 void progress_send(struct host *h)

@@ -133,6 +133,7 @@ int verbena_qp_destroy(struct verbena_context *ctx, struct qp *qp)
     progress_grace(h);
     expect(h, o, 0);
     progress_lock(&h->events);
+    connect_forget_qp(o);
     qp_free(qp);
     host_object_free(o);
     progress_unlock(&h->events);

@@ -21,7 +21,12 @@ static const char *counter(struct host *h, unsigned index, uint64_t *value)
         *value = counters_get(&h->nic->counters, (enum nic_counter)index);
         return counters_name((enum nic_counter)index);
     }
-    return h->port->ops->counter(h->port, index - COUNTER_COUNT, value);
+    index -= COUNTER_COUNT;
+    if (index < CM_COUNTERS) {
+        *value = atomic_load_explicit(&h->connect.count[index], memory_order_relaxed);
+        return cm_counter_name((enum cm_counter)index);
+    }
+    return h->port->ops->counter(h->port, index - CM_COUNTERS, value);
 }
 
 const char *verbena_counter(unsigned index, uint64_t *value)

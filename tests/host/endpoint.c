@@ -55,11 +55,9 @@ void endpoint_name(struct endpoint *e, unsigned gid_index, struct endpoint_name 
     };
 }
 
-void endpoint_connect(struct endpoint *e, unsigned gid_index, const struct endpoint_name *peer,
+void endpoint_receive(struct endpoint *e, unsigned gid_index, const struct endpoint_name *peer,
                       uint16_t mtu_bytes)
 {
-    struct endpoint_name own;
-    endpoint_name(e, gid_index, &own);
     struct nic_qp_attr a = {
         .state = QP_STATE_INIT,
         .port_num = 1,
@@ -82,12 +80,22 @@ void endpoint_connect(struct endpoint *e, unsigned gid_index, const struct endpo
                            QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
                                QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER),
          "RTR");
-    a.state = QP_STATE_RTS;
-    a.timeout = 12;
-    a.retry_cnt = 7;
-    a.rnr_retry = 7;
-    a.sq_psn = own.psn;
-    a.max_rd_atomic = 8;
+}
+
+void endpoint_connect(struct endpoint *e, unsigned gid_index, const struct endpoint_name *peer,
+                      uint16_t mtu_bytes)
+{
+    struct endpoint_name own;
+    endpoint_name(e, gid_index, &own);
+    endpoint_receive(e, gid_index, peer, mtu_bytes);
+    struct nic_qp_attr a = {
+        .state = QP_STATE_RTS,
+        .timeout = 12,
+        .retry_cnt = 7,
+        .rnr_retry = 7,
+        .sq_psn = own.psn,
+        .max_rd_atomic = 8,
+    };
     must(verbena_qp_modify(e->ctx, e->qp, &a,
                            QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
                                QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC),

@@ -29,6 +29,10 @@ struct endpoint_name {
 /* gid_index as verbena_gid_query has it. Every failure fails the test. */
 void endpoint_open(struct endpoint *e, const char *device, size_t bytes);
 void endpoint_name(struct endpoint *e, unsigned gid_index, struct endpoint_name *out);
+/* To RTR. */
+void endpoint_receive(struct endpoint *e, unsigned gid_index, const struct endpoint_name *peer,
+                      uint16_t mtu_bytes);
+/* To RTS. */
 void endpoint_connect(struct endpoint *e, unsigned gid_index, const struct endpoint_name *peer,
                       uint16_t mtu_bytes);
 void endpoint_close(struct endpoint *e);
