@@ -35,7 +35,8 @@ static const uint64_t TRY_MAX_NS = 100000000;
 static const uint64_t STEP_NS = 1000000;
 static const uint64_t BACKOFF_FIRST_NS = 500000000;
 static const uint64_t BACKOFF_MAX_NS = 16000000000;
-static const uint64_t HELD_NS = 2000000000;
+/* After its death: it is told again, twice; then its slot is let go. */
+static const uint64_t AGAIN_NS[] = {400000000, 1200000000, 2000000000};
 
 /* With the descriptor to an executor; back from it when it accepts. One machine, hence host order.
  */
@@ -57,12 +58,24 @@ static void ward_free(struct port_udp *u, struct udp_ward *w)
     u->deaths.wards--;
 }
 
+static void held_release(struct port_udp *u)
+{
+    struct udp_deaths *d = &u->deaths;
+    udp_fd_close(u, d->held[0].listener);
+    u->slot_mine[d->held[0].ward->slot] = false;
+    ward_free(u, d->held[0].ward);
+    d->held_count--;
+    memmove(d->held, d->held + 1, d->held_count * sizeof(d->held[0]));
+}
+
 void udp_death_close(struct port_udp *u)
 {
     struct udp_ward *w;
     struct udp_fd *f;
     TAILQ_FOREACH(w, &u->deaths.dying, link)
     close(w->will_fd);
+    for (unsigned i = 0; i < u->deaths.held_count; i++)
+        close(u->deaths.held[i].ward->will_fd);
     TAILQ_FOREACH(f, &u->fds, link)
     {
         if (f->ward != NULL)
@@ -81,6 +94,8 @@ void udp_death_fini(struct port_udp *u)
         TAILQ_REMOVE(&d->dying, w, link);
         ward_free(u, w);
     }
+    while (d->held_count != 0)
+        held_release(u);
     TAILQ_FOREACH(f, &u->fds, link)
     {
         if (f->ward != NULL)
@@ -127,8 +142,10 @@ static void timer_arm(struct port_udp *u)
         if (w->due_ns < due)
             due = w->due_ns;
     }
-    if (d->held_count != 0 && d->held[0].until_ns < due)
-        due = d->held[0].until_ns;
+    for (unsigned i = 0; i < d->held_count; i++) {
+        if (d->held[i].due_ns < due)
+            due = d->held[i].due_ns;
+    }
     if (due != UINT64_MAX)
         timer_set(u, due > u->rx_now_ns ? due - u->rx_now_ns : 1);
 }
@@ -397,37 +414,30 @@ bool udp_death_message(struct port_udp *u, struct udp_fd *connection, struct msg
 
 /* The dead. */
 
-static void held_release(struct port_udp *u)
-{
-    struct udp_deaths *d = &u->deaths;
-    udp_fd_close(u, d->held[0].listener);
-    u->slot_mine[d->held[0].slot] = false;
-    d->held_count--;
-    memmove(d->held, d->held + 1, d->held_count * sizeof(d->held[0]));
-}
-
-static void held_add(struct port_udp *u, uint32_t slot, int fd)
+static bool held_add(struct port_udp *u, struct udp_ward *w, int fd)
 {
     struct udp_deaths *d = &u->deaths;
     struct udp_fd *listener;
     if (udp_fd_add(u, fd, UDP_FD_LISTENER, false, &listener) != 0)
-        return;
+        return false;
     if (d->held_count == DEATH_MAX_HELD)
         held_release(u);
-    u->slot_mine[slot] = true;
-    d->held[d->held_count++] = (struct udp_held){slot, listener, u->rx_now_ns + HELD_NS};
+    u->slot_mine[w->slot] = true;
+    d->held[d->held_count++] =
+        (struct udp_held){w, listener, 1, u->rx_now_ns, u->rx_now_ns + AGAIN_NS[0]};
+    return true;
 }
 
-/* All that makes sense in the first entries of a will; number of connections. */
-static unsigned will_serve(struct port_udp *u, const struct udp_ward *w, unsigned entries)
+/* All that makes sense in a will; number of connections. */
+static unsigned will_serve(struct port_udp *u, const struct udp_ward *w)
 {
     uint8_t bytes[READ_ENTRIES * WILL_ENTRY_BYTES];
     struct port_connection list[READ_ENTRIES];
     unsigned total = 0;
-    for (unsigned at = 0; at < entries; at += READ_ENTRIES) {
+    for (unsigned at = 0; at < w->entries; at += READ_ENTRIES) {
         ssize_t got = pread(w->will_fd, bytes, sizeof(bytes), (off_t)WILL_ENTRY_BYTES * (1 + at));
         unsigned whole = got < 0 ? 0 : (unsigned)got / WILL_ENTRY_BYTES, n = 0;
-        for (unsigned i = 0; i < whole && at + i < entries; i++)
+        for (unsigned i = 0; i < whole && at + i < w->entries; i++)
             n += will_read_entry(bytes + (size_t)i * WILL_ENTRY_BYTES, w->slot, &list[n]);
         if (n != 0)
             u->deaths.told->connections(u->deaths.told, w->slot, list, n);
@@ -459,31 +469,55 @@ static bool slot_still_its(const struct udp_ward *w)
     return its;
 }
 
-/* One that hung up; false: look again at its due time. */
-static bool dying_step(struct port_udp *u, struct udp_ward *w)
+/* Its slot is ours now, by fd. True: and the ward is kept with it. */
+static bool dead_serve(struct port_udp *u, struct udp_ward *w, int fd, unsigned entries)
 {
     static const uint32_t one = 1;
-    int entries = will_entries(w);
-    if (entries < 0 || u->deaths.told == NULL)
-        return true; /* another served it, or it is none */
-    int fd = udp_slot_bind(w->slot);
-    if (fd >= 0) {
-        unsigned n = will_serve(u, w, (unsigned)entries);
-        (void)!pwrite(w->will_fd, &one, sizeof(one), WILL_SERVED_OFFSET);
-        if (n != 0) {
-            udp_count(u, UDP_death_served, 1);
-            udp_count(u, UDP_death_connections, n);
-            held_add(u, w->slot, fd);
-        } else {
-            close(fd);
-        }
-        return true;
+    w->entries = entries;
+    unsigned n = will_serve(u, w);
+    (void)!pwrite(w->will_fd, &one, sizeof(one), WILL_SERVED_OFFSET);
+    if (n == 0) {
+        close(fd);
+        return false;
     }
-    if (fd == -EADDRINUSE && !slot_still_its(w))
-        return true;
-    uint64_t wait = w->tries < 7 ? TRY_FIRST_NS << w->tries : TRY_MAX_NS;
-    w->due_ns = u->rx_now_ns + wait;
-    return ++w->tries > TRIES_MAX;
+    udp_count(u, UDP_death_served, 1);
+    udp_count(u, UDP_death_connections, n);
+    return held_add(u, w, fd);
+}
+
+/* One that hung up. */
+static void dying_step(struct port_udp *u, struct udp_ward *w)
+{
+    int entries = will_entries(w);
+    bool kept = false, over = entries < 0 || u->deaths.told == NULL; /* served, or no will */
+    int fd = over ? -1 : udp_slot_bind(w->slot);
+    if (fd >= 0) {
+        kept = dead_serve(u, w, fd, (unsigned)entries);
+        over = true;
+    } else if (!over) {
+        over = (fd == -EADDRINUSE && !slot_still_its(w)) || ++w->tries > TRIES_MAX;
+        w->due_ns = u->rx_now_ns + (w->tries < 7 ? TRY_FIRST_NS << w->tries : TRY_MAX_NS);
+    }
+    if (!over)
+        return;
+    TAILQ_REMOVE(&u->deaths.dying, w, link);
+    if (!kept)
+        ward_free(u, w);
+}
+
+static void held_step(struct port_udp *u)
+{
+    struct udp_deaths *d = &u->deaths;
+    for (unsigned i = 0; i < d->held_count; i++) {
+        struct udp_held *h = &d->held[i];
+        if (h->due_ns > u->rx_now_ns || h->told == sizeof(AGAIN_NS) / sizeof(AGAIN_NS[0]))
+            continue;
+        if (d->told != NULL)
+            will_serve(u, h->ward);
+        h->due_ns = h->since_ns + AGAIN_NS[h->told++];
+    }
+    while (d->held_count != 0 && d->held[0].due_ns <= u->rx_now_ns)
+        held_release(u);
 }
 
 static void step(struct port_udp *u)
@@ -494,13 +528,10 @@ static void step(struct port_udp *u)
     struct udp_ward *w = TAILQ_FIRST(&d->dying), *next;
     for (; w != NULL; w = next) {
         next = TAILQ_NEXT(w, link);
-        if (w->due_ns > u->rx_now_ns || !dying_step(u, w))
-            continue;
-        TAILQ_REMOVE(&d->dying, w, link);
-        ward_free(u, w);
+        if (w->due_ns <= u->rx_now_ns)
+            dying_step(u, w);
     }
-    while (d->held_count != 0 && d->held[0].until_ns <= u->rx_now_ns)
-        held_release(u);
+    held_step(u);
     timer_arm(u);
 }
 

@@ -28,7 +28,8 @@ struct udp_ward {
     int will_fd;
     uint32_t slot;
     pid_t pid;
-    unsigned tries; /* to take over its slot, once it has hung up */
+    unsigned entries; /* of its will */
+    unsigned tries;   /* to take over its slot, once it has hung up */
     uint64_t due_ns;
     TAILQ_ENTRY(udp_ward) link; /* of those */
 };
@@ -36,9 +37,10 @@ TAILQ_HEAD(udp_ward_list, udp_ward);
 
 /* The slot of a dead process: who holds it serves the will. */
 struct udp_held {
-    uint32_t slot;
+    struct udp_ward *ward;
     struct udp_fd *listener;
-    uint64_t until_ns;
+    unsigned told; /* times */
+    uint64_t since_ns, due_ns;
 };
 
 struct udp_deaths {

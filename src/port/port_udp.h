@@ -97,7 +97,8 @@ int port_udp_deaths_note(struct port *p, const struct port_connection *c);
 void port_udp_deaths_forget(struct port *p, int index);
 
 /* Told of the dead, during receive: a process that owned this slot died, and these connections were
- * open. Called once or more; connections of one process come in one receive call. */
+ * open. All of one process come in one receive call, in one call or more; and again, some tenths of
+ * a second later, twice: the message to a peer may be lost, and a second one does no harm. */
 struct port_deaths {
     void (*connections)(struct port_deaths *d, uint32_t slot, const struct port_connection *c,
                         unsigned n);

@@ -29,7 +29,7 @@ struct told {
     struct port_deaths d;
     uint32_t slot;
     unsigned calls, connections;
-    uint64_t qpns; /* sum */
+    uint64_t qpns; /* numbers below 64 */
 };
 
 static struct member m[MEMBERS];
@@ -44,7 +44,7 @@ static void told_connections(struct port_deaths *d, uint32_t slot, const struct 
     t->connections += n;
     for (unsigned i = 0; i < n; i++) {
         assert_int_equal(port_udp_id_slot(c[i].local_id), slot);
-        t->qpns += c[i].remote_qpn;
+        t->qpns |= 1ull << c[i].remote_qpn;
     }
 }
 
@@ -73,10 +73,10 @@ static int close_all(void **state)
 
 static unsigned told_sum(void)
 {
-    unsigned sum = 0;
+    uint64_t sum = 0;
     for (unsigned i = 0; i < MEMBERS; i++)
-        sum += told[i].connections;
-    return sum;
+        sum += m[i].port != NULL ? count_of(&m[i], "death_connections") : 0;
+    return (unsigned)sum;
 }
 
 static unsigned accepted(const struct member *one)
@@ -207,11 +207,10 @@ static void death__is_told_once(void **state)
     }
     uint64_t qpns = 0, served = 0;
     for (unsigned i = 0; i < 3; i++) {
-        qpns += told[i].qpns;
+        qpns |= told[i].qpns;
         served += count_of(&m[i], "death_served");
-        assert_int_equal(count_of(&m[i], "death_connections"), told[i].connections);
     }
-    assert_int_equal(qpns, 3 * CONNECTIONS * (CONNECTIONS + 1) / 2);
+    assert_int_equal(qpns, (2ull << CONNECTIONS) - 2);
     assert_int_equal(served, 3);
 }
 
@@ -233,9 +232,12 @@ static void death__answers_come_to_the_survivor(void **state)
     assert_int_equal(mad_reaches(m, MEMBERS, 0, &local4, mad), who);
     assert_int_equal(mad_reaches(m, MEMBERS, 2, &local4, mad), who);
     assert_false(name_is_free(one.slot));
+    /* The message to a peer may be lost: it is sent again, by the same. */
     drive_for(m, MEMBERS, 2200);
     assert_true(name_is_free(one.slot));
     assert_int_equal(told_sum(), 1);
+    assert_int_equal(told[who].calls, 3);
+    assert_int_equal(told[0].calls + told[1].calls + told[2].calls, 3);
 }
 
 /* Executors are killed, and later who had given them its will: new ones are found. */
@@ -325,7 +327,7 @@ static void death__two_hundred(void **state)
     for (unsigned i = 0; i < DEATHS; i++) {
         die(born(1, 2));
         assert_true(until_told(i + 1));
-        assert_in_range(open_descriptors(), before, before + 2 * DEATH_MAX_HELD + 4);
+        assert_in_range(open_descriptors(), before, before + 2 * 2 * DEATH_MAX_HELD + 4);
     }
     drive_for(m, MEMBERS, 2200);
     assert_int_equal(told_sum(), DEATHS);
