@@ -28,6 +28,7 @@ TARGETS = {
     "roce": ["src/wire/roce.c", "src/wire/opcode.c"],
     "icrc": ["src/wire/icrc.c", "src/wire/icrc_copy.c", "src/wire/aeth.c"],
     "port": ["src/port/port_slot.c", "src/port/port_udp_rx.c"],
+    "cm": ["src/cm/", "src/wire/cm_msg.c", "src/wire/cm_ip.c", "src/wire/mad.c"],
     "fault": ["src/port/port_fault_spec.c"],
     "config": ["src/host/config.c"],
     "elf": ["tools/program.c"],
