@@ -13,7 +13,6 @@
 #include "wire/opcode.h"
 
 enum {
-    MAD_BASE_VERSION = 1,
     MAD_AT_VERSION = 0,
     MAD_AT_CLASS = 1,
 };
@@ -94,11 +93,11 @@ static enum nic_counter verdict(const struct rx_packet *p)
     /* IBA 10.9.3: the low 15 bits must match. */
     if ((p->h.bth.pkey & 0x7fff) != (PKEY_DEFAULT & 0x7fff))
         return COUNTER_rx_drop_pkey;
-    if (p->h.deth.qkey != GSI_QKEY)
+    if (p->h.deth.qkey != QKEY_GSI)
         return COUNTER_qkey_viol_cntr;
     if (p->payload_bytes != GSI_MAD_BYTES || p->payload[MAD_AT_VERSION] != MAD_BASE_VERSION)
         return COUNTER_rx_drop_malformed;
-    if (p->payload[MAD_AT_CLASS] != GSI_CLASS_CM)
+    if (p->payload[MAD_AT_CLASS] != MAD_CLASS_CM)
         return COUNTER_gsi_drop_class;
     return COUNTER_gsi_rx_mads;
 }
@@ -142,7 +141,7 @@ bool gsi_next_train(struct nic *nic, struct train *t)
         if (!nic_path_equal(&m->path, &first->path))
             break;
         struct train_packet *p = train_add_to(t, m->dest_qp, opcode, g->psn, GSI_MAD_BYTES);
-        p->h.deth.qkey = GSI_QKEY;
+        p->h.deth.qkey = QKEY_GSI;
         p->h.deth.src_qp = GSI_QPN;
         p->spans = 1;
         t->span[t->spans++] = (struct span){m->bytes, GSI_MAD_BYTES};

@@ -13,17 +13,16 @@
 #include "base/lock.h"
 #include "verbena/port.h"
 #include "verbena/types.h"
+#include "wire/mad.h"
 
 struct nic;
 
 enum {
-    GSI_QPN = 1,
-    GSI_MAD_BYTES = 256,    /* of each MAD, always (IBA 13.4.2) */
-    GSI_CLASS_CM = 7,       /* management class: communication management */
-    GSI_MAX_MADS = 1 << 14, /* that wait, each way */
-    GSI_UDP_SPORT = 55410,  /* for those who name none; the kernel's soft-RoCE sends from it, too */
+    GSI_QPN = QPN_GSI,
+    GSI_MAD_BYTES = MAD_BYTES, /* of each MAD, always (IBA 13.4.2) */
+    GSI_MAX_MADS = 1 << 14,    /* that wait, each way */
+    GSI_UDP_SPORT = 55410, /* for those who name none; the kernel's soft-RoCE sends from it, too */
 };
-#define GSI_QKEY 0x80010000u /* well known, of every QP 1 */
 
 /* A MAD that has arrived. Its P_Key, Q_Key, size and class have been looked at, no more. */
 struct nic_mad {

@@ -87,7 +87,7 @@ static struct rx_packet sound(uint8_t number)
 {
     memset(mad, number, sizeof(mad));
     mad[0] = 1;
-    mad[1] = GSI_CLASS_CM;
+    mad[1] = MAD_CLASS_CM;
     struct rx_packet p = {
         .payload = mad,
         .payload_bytes = GSI_MAD_BYTES,
@@ -104,7 +104,7 @@ static struct rx_packet sound(uint8_t number)
         .psn = psn_make(number),
         .ack_req = true, /* as the kernel sets it */
     };
-    p.h.deth = (struct deth){.qkey = GSI_QKEY, .src_qp = 1};
+    p.h.deth = (struct deth){.qkey = QKEY_GSI, .src_qp = 1};
     return p;
 }
 
@@ -145,20 +145,20 @@ static void gsi_input__drops_what_is_not_for_a_connection_manager(void **state)
         uint32_t qkey, bytes;
         bool bad_icrc;
     } row[] = {
-        {COUNTER_gsi_rx_mads,          0x64, 1, 7, 0xffff, GSI_QKEY,     256, false},
-        {COUNTER_gsi_rx_mads,          0x64, 1, 7, 0x7fff, GSI_QKEY,     256, false},
-        {COUNTER_rx_drop_service,      0x65, 1, 7, 0xffff, GSI_QKEY,     256, false},
-        {COUNTER_rx_drop_service,      0x04, 1, 7, 0xffff, GSI_QKEY,     256, false},
-        {COUNTER_rx_drop_pkey,         0x64, 1, 7, 0x8001, GSI_QKEY,     256, false},
-        {COUNTER_qkey_viol_cntr,       0x64, 1, 7, 0xffff, GSI_QKEY - 1, 256, false},
+        {COUNTER_gsi_rx_mads,          0x64, 1, 7, 0xffff, QKEY_GSI,     256, false},
+        {COUNTER_gsi_rx_mads,          0x64, 1, 7, 0x7fff, QKEY_GSI,     256, false},
+        {COUNTER_rx_drop_service,      0x65, 1, 7, 0xffff, QKEY_GSI,     256, false},
+        {COUNTER_rx_drop_service,      0x04, 1, 7, 0xffff, QKEY_GSI,     256, false},
+        {COUNTER_rx_drop_pkey,         0x64, 1, 7, 0x8001, QKEY_GSI,     256, false},
+        {COUNTER_qkey_viol_cntr,       0x64, 1, 7, 0xffff, QKEY_GSI - 1, 256, false},
         {COUNTER_qkey_viol_cntr,       0x64, 1, 7, 0xffff, 0,            256, false},
-        {COUNTER_rx_drop_malformed,    0x64, 1, 7, 0xffff, GSI_QKEY,     255, false},
-        {COUNTER_rx_drop_malformed,    0x64, 1, 7, 0xffff, GSI_QKEY,     260, false},
-        {COUNTER_rx_drop_malformed,    0x64, 1, 7, 0xffff, GSI_QKEY,     0,   false},
-        {COUNTER_rx_drop_malformed,    0x64, 2, 7, 0xffff, GSI_QKEY,     256, false},
-        {COUNTER_gsi_drop_class,       0x64, 1, 3, 0xffff, GSI_QKEY,     256, false},
-        {COUNTER_gsi_drop_class,       0x64, 1, 4, 0xffff, GSI_QKEY,     256, false},
-        {COUNTER_rx_icrc_encapsulated, 0x64, 1, 7, 0xffff, GSI_QKEY,     256, true },
+        {COUNTER_rx_drop_malformed,    0x64, 1, 7, 0xffff, QKEY_GSI,     255, false},
+        {COUNTER_rx_drop_malformed,    0x64, 1, 7, 0xffff, QKEY_GSI,     260, false},
+        {COUNTER_rx_drop_malformed,    0x64, 1, 7, 0xffff, QKEY_GSI,     0,   false},
+        {COUNTER_rx_drop_malformed,    0x64, 2, 7, 0xffff, QKEY_GSI,     256, false},
+        {COUNTER_gsi_drop_class,       0x64, 1, 3, 0xffff, QKEY_GSI,     256, false},
+        {COUNTER_gsi_drop_class,       0x64, 1, 4, 0xffff, QKEY_GSI,     256, false},
+        {COUNTER_rx_icrc_encapsulated, 0x64, 1, 7, 0xffff, QKEY_GSI,     256, true },
     };
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         struct rx_packet p = sound(9);
@@ -240,10 +240,10 @@ static void gsi_send__leaves_as_a_datagram_of_qp_1(void **state)
         assert_int_equal(h->bth.pad_bytes, 0);
         assert_false(h->bth.ack_req);
         assert_int_equal(h->bth.psn.v, (f->out[0].h.bth.psn.v + i) & 0xffffff);
-        assert_int_equal(h->deth.qkey, GSI_QKEY);
+        assert_int_equal(h->deth.qkey, QKEY_GSI);
         assert_int_equal(h->deth.src_qp, 1);
         assert_int_equal(f->out[i].payload_bytes, 256);
-        assert_int_equal(f->bytes[i][1], GSI_CLASS_CM);
+        assert_int_equal(f->bytes[i][1], MAD_CLASS_CM);
         assert_int_equal(f->bytes[i][2], 5 + i);
     }
     assert_int_equal(f->out[0].h.bth.dest_qp, 0xabcdef);

@@ -282,7 +282,7 @@ static void post_send(struct device *d, unsigned q, uint32_t length)
 static void post_mad(struct device *d)
 {
     struct nic_path path = {.local = address[d->which][0], .remote = address[!d->which][0]};
-    uint8_t mad[GSI_MAD_BYTES] = {1, GSI_CLASS_CM};
+    uint8_t mad[GSI_MAD_BYTES] = {1, MAD_CLASS_CM};
     uint32_t id = w.ids;
     if (atomic_load(&d->nic->gsi.tx_count) == MADS ||
         new_id((uint8_t)(MAD_TO | !d->which), sizeof(mad)) == NULL)
