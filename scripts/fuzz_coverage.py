@@ -27,12 +27,13 @@ TARGETS = {
     "net": ["src/wire/net.c", "src/wire/print.c"],
     "roce": ["src/wire/roce.c", "src/wire/opcode.c"],
     "icrc": ["src/wire/icrc.c", "src/wire/icrc_copy.c", "src/wire/aeth.c"],
-    "port": ["src/port/port_slot.c", "src/port/port_udp_rx.c"],
+    "port": ["src/port/port_slot.c", "src/port/port_udp_rx.c", "src/port/port_service.c"],
     "cm": ["src/cm/", "src/wire/cm_msg.c", "src/wire/cm_ip.c", "src/wire/mad.c"],
     "fault": ["src/port/port_fault_spec.c"],
     "config": ["src/host/config.c"],
     "elf": ["tools/program.c"],
     "stats": ["tools/stats.c"],
+    "will": ["src/port/port_will.c"],
     "world": ["src/nic/"],
 }
 

@@ -384,6 +384,86 @@ static void child_end(pid_t child)
     assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
+/* A process of another user, who shares the port: it listens to service 1, asks for service 2, and
+ * says through the pipe which slot it has, then which message came. */
+static void guest_main(int out)
+{
+    const struct port_udp_config c = {.seed = 99, .udp_port = TEST_UDP_PORT, .allow_uids = 1};
+    struct member me = {.r.packets = member_packets};
+    struct udp_service *s;
+    uint8_t mad[MAD_BYTES];
+    for (unsigned i = 0; i < MEMBERS; i++)
+        m[i].port->ops->abandon(m[i].port);
+    if (setresuid(NOBODY, NOBODY, NOBODY) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 ||
+        port_udp_create(&c, &me.port) != 0 ||
+        port_udp_service_claim(me.port, TCP + 1, NULL, &s) != 0)
+        _exit(1);
+    uint32_t word = port_udp_slot(me.port);
+    (void)!write(out, &word, sizeof(word));
+    for (unsigned seen = 0;;) {
+        drive_for(&me, 1, 1);
+        if (me.mads == seen)
+            continue;
+        seen = me.mads;
+        word = get_be16(me.mad + 16);
+        (void)!write(out, &word, sizeof(word));
+        if (word == CM_REQ) {
+            mad_make(mad, CM_REQ, port_udp_slot(me.port) << 22 | 1, 0, TCP + 2);
+            mad_send(&me, &local4, mad);
+        }
+    }
+}
+
+static uint32_t guest_says(int in)
+{
+    uint32_t word = UINT32_MAX;
+    for (uint64_t end = now_ns() + 5000000000u; now_ns() < end; poll(NULL, 0, 1)) {
+        drive(m, MEMBERS);
+        if (read(in, &word, sizeof(word)) == sizeof(word))
+            break;
+    }
+    return word;
+}
+
+static void request__to_and_from_a_guest(void **state)
+{
+    (void)state;
+    int words[2];
+    uint8_t mad[MAD_BYTES];
+    if (geteuid() != 0)
+        skip();
+    close_all(NULL);
+    for (unsigned i = 0; i < MEMBERS; i++) {
+        const struct port_udp_config c = {
+            .seed = i, .udp_port = TEST_UDP_PORT, .allow_uid = {NOBODY}, .allow_uids = 1};
+        m[i] = (struct member){.r.packets = member_packets};
+        assert_int_equal(port_udp_create(&c, &m[i].port), 0);
+    }
+    claim(1, TCP + 2, &local4);
+    assert_int_equal(pipe2(words, O_CLOEXEC | O_NONBLOCK), 0);
+    pid_t child = fork();
+    if (child == 0)
+        guest_main(words[1]);
+    uint32_t slot = guest_says(words[0]);
+    assert_true(slot < UDP_SLOTS);
+    struct udp_service *s;
+    assert_int_equal(port_udp_service_claim(m[1].port, TCP + 1, &local4, &s), -EADDRINUSE);
+    mad_make(mad, CM_REQ, id_of(2, 1), 0, TCP + 1);
+    mad_send(&m[2], &local4, mad);
+    assert_int_equal(guest_says(words[0]), CM_REQ);
+    for (uint64_t end = now_ns() + 5000000000u; m[1].mads == 0 && now_ns() < end;)
+        drive(m, MEMBERS);
+    assert_int_equal(get_be16(m[1].mad + 16), CM_REQ);
+    assert_int_equal(port_udp_id_slot(get_be32(m[1].mad + 24)), slot);
+    mad_make(mad, CM_REP, id_of(1, 1), slot << 22 | 1, 0);
+    mad_send(&m[1], &local6, mad);
+    assert_int_equal(guest_says(words[0]), CM_REP);
+    child_end(child);
+    assert_int_equal(request_reaches(CM_REQ, 2, &local4, TCP + 1), 0);
+    close(words[0]);
+    close(words[1]);
+}
+
 static void claim__squatters_get_nothing(void **state)
 {
     (void)state;
@@ -521,6 +601,7 @@ int main(void)
         SERVICE(request__nobody_listens),
         SERVICE(request__two_addresses_two_processes),
         SERVICE(request__many_at_once),
+        SERVICE(request__to_and_from_a_guest),
         SERVICE(claim__what_excludes_what),
         SERVICE(claim__free_one_of_a_range),
         SERVICE(claim__squatters_get_nothing),
