@@ -133,6 +133,7 @@ static void forget_connection(struct verbena_cm_id *id)
     if (id->cm_id != NULL)
         cm_id_destroy(h->connect.cm, host_now_ns(), id->cm_id);
     id->cm_id = NULL;
+    id->connected = false;
     connect_expect(id, 0);
 }
 
@@ -601,9 +602,11 @@ int verbena_cm_disconnect(struct verbena_cm_id *id, const struct verbena_cm_priv
 {
     if (!enter(id))
         return -EIO;
-    return leave(id, id->cm_id == NULL ? -EINVAL
-                                       : cm_disconnect(id->host->connect.cm, host_now_ns(),
-                                                       id->cm_id, private_in(data)));
+    int err = id->cm_id == NULL
+                  ? -EINVAL
+                  : cm_disconnect(id->host->connect.cm, host_now_ns(), id->cm_id, private_in(data));
+    bool over = id->connected && cm_id_state(id->cm_id) == CM_STATE_FINISHED;
+    return leave(id, over ? 0 : err);
 }
 
 int verbena_cm_sidr_reply(struct verbena_cm_id *id, unsigned status,

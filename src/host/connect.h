@@ -199,7 +199,7 @@ VERBENA_EXPORT int verbena_cm_mra(struct verbena_cm_id *id, uint8_t service_time
 /* Passive, after accept: the caller knows that the peer is there (a packet came). 0, also when it
  * was established before. */
 VERBENA_EXPORT int verbena_cm_establish(struct verbena_cm_id *id);
-/* Sends a DREQ. 0, also when the peer's came first. */
+/* Sends a DREQ. 0, also when the connection has come to its end before. */
 VERBENA_EXPORT int verbena_cm_disconnect(struct verbena_cm_id *id,
                                          const struct verbena_cm_private *private_data);
 

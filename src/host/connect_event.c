@@ -254,6 +254,7 @@ static void tell_one(struct host *h, const struct cm_event *c)
     e.owner = e.id->owner;
     if (c->type != CM_EVENT_MRA)
         connect_ease(e.id);
+    e.id->connected |= c->type == CM_EVENT_ESTABLISHED;
     e.id->user->callbacks.event(&e);
 }
 

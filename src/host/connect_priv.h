@@ -62,6 +62,7 @@ struct verbena_cm_id {
     struct cm_id *cm_id;            /* NULL: neither listens nor connects */
     struct connect_service *bound;  /* its own */
     struct connect_service *served; /* passive: the one it came by, while that must stay */
+    bool connected;                 /* was established once */
     struct host_object *qp;         /* passive: whose first packet counts as RTU */
     int note;                       /* in the port's list; -1: not there */
     unsigned expects;               /* CONNECT_V4, _V6: what the port watches over for it */

@@ -45,8 +45,10 @@ static int on_event(const struct verbena_cm_event *e)
             fail("too many events", 0);
         struct rig_event *q = &r->event[r->events++];
         *q = (struct rig_event){.e = *e};
-        memcpy(q->data, e->param.private_data.data, e->param.private_data.bytes);
-        memcpy(q->info, e->info, e->info_bytes);
+        if (e->param.private_data.bytes != 0)
+            memcpy(q->data, e->param.private_data.data, e->param.private_data.bytes);
+        if (e->info_bytes != 0)
+            memcpy(q->info, e->info, e->info_bytes);
         if (new)
             verbena_cm_set_owner(e->id, r);
         pthread_cond_broadcast(&r->there);
