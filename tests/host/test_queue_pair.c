@@ -131,6 +131,41 @@ static void queue_pair__no_slot_left(void **state)
     endpoint_close(&e);
 }
 
+/* Datagrams may come over IPv4 and over IPv6 as soon as they are taken, and those that are sent
+ * have a source port of their QP's. */
+static void queue_pair__datagrams(void **state)
+{
+    (void)state;
+    struct endpoint e;
+    struct qp *ud[2];
+    endpoint_open(&e, "vb_lo", 4096);
+    for (unsigned i = 0; i < 2; i++) {
+        struct qp_init init = {
+            .type = QP_TYPE_UD,
+            .pd = e.pd,
+            .send_cq = e.cq,
+            .recv_cq = e.cq,
+            .cap = {.max_send_wr = 1, .max_send_sge = 1},
+        };
+        struct nic_qp_attr attr = {.state = QP_STATE_INIT, .port_num = 1};
+        assert_int_equal(verbena_qp_create(e.ctx, &init, &ud[i]), 0);
+        const struct host_object *o = ud[i]->owner;
+        assert_in_range(ud[i]->udp_sport, 0xC000, 0xFFFF);
+        assert_int_equal(
+            verbena_qp_modify(e.ctx, ud[i], &attr,
+                              QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_QKEY),
+            0);
+        assert_int_equal(o->expects, 0);
+        attr.state = QP_STATE_RTR;
+        assert_int_equal(verbena_qp_modify(e.ctx, ud[i], &attr, QP_ATTR_STATE), 0);
+        assert_int_equal(o->expects, 3);
+    }
+    assert_int_not_equal(ud[0]->udp_sport, ud[1]->udp_sport);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(verbena_qp_destroy(e.ctx, ud[i]), 0);
+    endpoint_close(&e);
+}
+
 /* Names of slots that are taken, all by this process. */
 static unsigned slots_taken(void)
 {
@@ -170,6 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queue_pair__second_slot),
         cmocka_unit_test(queue_pair__no_slot_left),
+        cmocka_unit_test(queue_pair__datagrams),
         cmocka_unit_test(queue_pair__no_memory_for_a_slot),
     };
     private_net_enter();
