@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma_addrinfo.c: names and services to addresses, by the system's getaddrinfo.
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rdmacm/rdma_objects.h"
+
+/* Which port space and QP type the hints mean. */
+static void addrinfo_kind(const struct rdma_addrinfo *hints, struct rdma_addrinfo *kind)
+{
+    int space = hints != NULL ? hints->ai_port_space : 0;
+    int type = hints != NULL ? hints->ai_qp_type : 0;
+
+    if (space == 0)
+        space = type == IBV_QPT_UD ? RDMA_PS_UDP : RDMA_PS_TCP;
+    if (type == 0)
+        type = space == RDMA_PS_UDP || space == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC;
+    kind->ai_port_space = space;
+    kind->ai_qp_type = type;
+    kind->ai_flags = hints != NULL ? hints->ai_flags : 0;
+}
+
+static struct addrinfo addrinfo_hints(const struct rdma_addrinfo *hints,
+                                      const struct rdma_addrinfo *kind)
+{
+    struct addrinfo h = {
+        .ai_socktype = kind->ai_port_space == RDMA_PS_UDP ? SOCK_DGRAM : SOCK_STREAM,
+        .ai_family = hints != NULL ? hints->ai_family : AF_UNSPEC,
+    };
+
+    if ((kind->ai_flags & RAI_PASSIVE) != 0)
+        h.ai_flags |= AI_PASSIVE;
+    if ((kind->ai_flags & RAI_NUMERICHOST) != 0)
+        h.ai_flags |= AI_NUMERICHOST;
+    return h;
+}
+
+static struct sockaddr *addrinfo_copy(const struct sockaddr *from, socklen_t length)
+{
+    struct sockaddr *to = calloc(1, sizeof(struct sockaddr_storage));
+
+    if (to != NULL)
+        memcpy(to, from, length);
+    return to;
+}
+
+static struct rdma_addrinfo *addrinfo_convert(const struct addrinfo *from,
+                                              const struct rdma_addrinfo *kind,
+                                              const struct rdma_addrinfo *hints)
+{
+    struct rdma_addrinfo *to = calloc(1, sizeof(*to));
+    bool passive = (kind->ai_flags & RAI_PASSIVE) != 0;
+
+    if (to == NULL)
+        return NULL;
+    *to = *kind;
+    to->ai_family = from->ai_family;
+    struct sockaddr *addr = addrinfo_copy(from->ai_addr, from->ai_addrlen);
+    char *name = from->ai_canonname != NULL ? strdup(from->ai_canonname) : NULL;
+    if (passive) {
+        to->ai_src_addr = addr;
+        to->ai_src_len = from->ai_addrlen;
+        to->ai_src_canonname = name;
+    } else {
+        to->ai_dst_addr = addr;
+        to->ai_dst_len = from->ai_addrlen;
+        to->ai_dst_canonname = name;
+    }
+    if (!passive && hints != NULL && hints->ai_src_addr != NULL && hints->ai_src_len > 0 &&
+        hints->ai_src_len <= sizeof(struct sockaddr_storage)) {
+        to->ai_src_addr = addrinfo_copy(hints->ai_src_addr, hints->ai_src_len);
+        to->ai_src_len = hints->ai_src_len;
+        if (to->ai_src_addr == NULL)
+            addr = NULL;
+    }
+    if (addr == NULL || to->ai_src_len > sizeof(struct sockaddr_storage)) {
+        rdma_freeaddrinfo(to);
+        return NULL;
+    }
+    return to;
+}
+
+RDMACM_ABI int rdma_getaddrinfo(const char *node, const char *service,
+                                const struct rdma_addrinfo *hints, struct rdma_addrinfo **res)
+{
+    struct rdma_addrinfo kind = {0}, *list = NULL, **end = &list;
+    struct addrinfo *found;
+
+    if (node == NULL && service == NULL && hints == NULL)
+        return rdma_fail(EINVAL);
+    addrinfo_kind(hints, &kind);
+    struct addrinfo wanted = addrinfo_hints(hints, &kind);
+    int err = getaddrinfo(node, service, &wanted, &found);
+    if (err != 0)
+        return err; /* EAI_*: programs print it with gai_strerror */
+    for (struct addrinfo *f = found; f != NULL; f = f->ai_next) {
+        if (f->ai_family != AF_INET && f->ai_family != AF_INET6)
+            continue;
+        *end = addrinfo_convert(f, &kind, hints);
+        if (*end == NULL) {
+            rdma_freeaddrinfo(list);
+            freeaddrinfo(found);
+            return EAI_MEMORY;
+        }
+        end = &(*end)->ai_next;
+    }
+    freeaddrinfo(found);
+    if (list == NULL)
+        return EAI_FAMILY;
+    *res = list;
+    return 0;
+}
+
+RDMACM_ABI void rdma_freeaddrinfo(struct rdma_addrinfo *res)
+{
+    while (res != NULL) {
+        struct rdma_addrinfo *next = res->ai_next;
+        free(res->ai_src_addr);
+        free(res->ai_dst_addr);
+        free(res->ai_src_canonname);
+        free(res->ai_dst_canonname);
+        free(res->ai_route);
+        free(res->ai_connect);
+        free(res);
+        res = next;
+    }
+}
+
+/* DEVIATES: the lookup is made here, not in the background; only its outcome is told by an event.
+ */
+RDMACM_ABI int rdma_resolve_addrinfo(struct rdma_cm_id *pub, const char *node, const char *service,
+                                     const struct rdma_addrinfo *hints)
+{
+    struct rdma_id_obj *id = obj_id(pub);
+    const int both = NEWER_RAI_SA | NEWER_RAI_DNS;
+    struct rdma_addrinfo *found = NULL;
+
+    if (!rdma_id_alive(id))
+        return rdma_fail(EIO);
+    if ((node == NULL && service == NULL) || (hints != NULL && (hints->ai_flags & both) == both))
+        return rdma_fail(EINVAL);
+    if (hints != NULL && (hints->ai_flags & NEWER_RAI_SA) != 0)
+        return rdma_fail(EOPNOTSUPP); /* a subnet administrator: InfiniBand has one, RoCE none */
+    int err = rdma_getaddrinfo(node, service, hints, &found);
+    if (err == 0) {
+        rdma_freeaddrinfo(id->addrinfo);
+        id->addrinfo = found;
+    }
+    int type = err == 0 ? NEWER_EVENT_ADDRINFO_RESOLVED : NEWER_EVENT_ADDRINFO_ERROR;
+    int status = err == 0 ? 0 : err == EAI_MEMORY ? -ENOMEM : -ENODATA;
+    if (rdma_event_raise(id, (enum rdma_cm_event_type)type, status) != 0)
+        return -1;
+    return rdma_id_complete(id);
+}
+
+RDMACM_ABI int rdma_query_addrinfo(struct rdma_cm_id *pub, struct rdma_addrinfo **info)
+{
+    struct rdma_id_obj *id = obj_id(pub);
+
+    if (info == NULL || id->addrinfo == NULL)
+        return rdma_fail(info == NULL ? EINVAL : ENODATA);
+    *info = id->addrinfo; /* the caller's from now on */
+    id->addrinfo = NULL;
+    return 0;
+}

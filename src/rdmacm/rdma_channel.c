@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma_channel.c: event channels: a list and an eventfd whose count is the list's length, so that
+ * the fd polls readable while there is something to get. And the one lock of this floor.
+ */
+#include "rdmacm/rdma_objects.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static pthread_mutex_t channel_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t channel_fork_once = PTHREAD_ONCE_INIT;
+static _Atomic unsigned channel_generation;
+
+int rdma_fail(int err)
+{
+    errno = err;
+    return -1;
+}
+
+/* A child must not inherit the mutex from a thread that it does not have. */
+static void channel_in_child(void)
+{
+    atomic_fetch_add(&channel_generation, 1);
+    rdma_unlock();
+}
+
+static void channel_watch_fork(void)
+{
+    pthread_atfork(rdma_lock, rdma_unlock, channel_in_child);
+}
+
+void rdma_lock(void)
+{
+    pthread_mutex_lock(&channel_mutex);
+}
+
+void rdma_unlock(void)
+{
+    pthread_mutex_unlock(&channel_mutex);
+}
+
+void rdma_wait(pthread_cond_t *cond)
+{
+    pthread_cond_wait(cond, &channel_mutex);
+}
+
+unsigned rdma_generation(void)
+{
+    return atomic_load(&channel_generation);
+}
+
+/* The eventfd of a parent's channel is the parent's too: a child must not take from its count. */
+static bool channel_alive(const struct rdma_channel_obj *ch)
+{
+    return ch->generation == rdma_generation();
+}
+
+RDMACM_ABI struct rdma_event_channel *rdma_create_event_channel(void)
+{
+    pthread_once(&channel_fork_once, channel_watch_fork);
+    struct rdma_channel_obj *ch = calloc(1, sizeof(*ch));
+    if (ch == NULL) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    /* Blocking at first, as the kernel's: a program that wants otherwise sets O_NONBLOCK. */
+    ch->pub.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+    if (ch->pub.fd < 0) {
+        free(ch);
+        return NULL;
+    }
+    TAILQ_INIT(&ch->events);
+    ch->generation = rdma_generation();
+    return &ch->pub;
+}
+
+RDMACM_ABI void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+    struct rdma_channel_obj *ch = obj_channel(channel);
+
+    close(channel->fd);
+    free(ch);
+}
+
+struct rdma_event_obj *rdma_event_new(struct rdma_id_obj *id, enum rdma_cm_event_type type,
+                                      int status)
+{
+    struct rdma_event_obj *e = calloc(1, sizeof(*e));
+
+    if (e == NULL)
+        return NULL;
+    e->pub.id = &id->pub;
+    e->pub.event = type;
+    e->pub.status = status;
+    e->counted = id;
+    return e;
+}
+
+void rdma_event_push(struct rdma_event_obj *e)
+{
+    static const uint64_t one = 1;
+    struct rdma_channel_obj *ch = obj_channel(e->counted->pub.channel);
+
+    TAILQ_INSERT_TAIL(&ch->events, e, link);
+    /* Cannot fail or block: the count would have to reach 2^64 - 1. */
+    ssize_t n = write(ch->pub.fd, &one, sizeof(one));
+    (void)n;
+}
+
+/* One event less. Without waiting, whatever the fd's flags: a count that is missing was just taken
+ * by a thread in channel_take, which will find the list shorter and go on waiting. */
+static void channel_uncount(struct rdma_channel_obj *ch)
+{
+    uint64_t one;
+    struct iovec iov = {.iov_base = &one, .iov_len = sizeof(one)};
+    ssize_t n = preadv2(ch->pub.fd, &iov, 1, -1, RWF_NOWAIT);
+    (void)n;
+}
+
+void rdma_event_purge(struct rdma_id_obj *id, struct rdma_event_list *requests)
+{
+    struct rdma_channel_obj *ch = obj_channel(id->pub.channel);
+    struct rdma_event_obj *next;
+
+    if (ch == NULL || !channel_alive(ch))
+        return;
+    for (struct rdma_event_obj *e = TAILQ_FIRST(&ch->events); e != NULL; e = next) {
+        next = TAILQ_NEXT(e, link);
+        if (e->counted != id)
+            continue;
+        TAILQ_REMOVE(&ch->events, e, link);
+        channel_uncount(ch);
+        if (e->pub.event == RDMA_CM_EVENT_CONNECT_REQUEST)
+            TAILQ_INSERT_TAIL(requests, e, link);
+        else
+            free(e);
+    }
+}
+
+void rdma_event_move(struct rdma_id_obj *id, struct rdma_event_channel *to)
+{
+    struct rdma_channel_obj *from = obj_channel(id->pub.channel);
+    struct rdma_event_list moved = TAILQ_HEAD_INITIALIZER(moved);
+    struct rdma_event_obj *e, *next;
+
+    for (e = from != NULL ? TAILQ_FIRST(&from->events) : NULL; e != NULL; e = next) {
+        next = TAILQ_NEXT(e, link);
+        if (e->counted != id)
+            continue;
+        TAILQ_REMOVE(&from->events, e, link);
+        channel_uncount(from);
+        TAILQ_INSERT_TAIL(&moved, e, link);
+    }
+    id->pub.channel = to;
+    while ((e = TAILQ_FIRST(&moved)) != NULL) {
+        TAILQ_REMOVE(&moved, e, link);
+        rdma_event_push(e);
+        /* A connection that the program has not seen goes where it will be seen. */
+        if (e->pub.event == RDMA_CM_EVENT_CONNECT_REQUEST)
+            rdma_event_move(obj_id(e->pub.id), to);
+    }
+}
+
+int rdma_event_raise(struct rdma_id_obj *id, enum rdma_cm_event_type type, int status)
+{
+    struct rdma_event_obj *e = rdma_event_new(id, type, status);
+
+    if (e == NULL)
+        return rdma_fail(ENOMEM);
+    rdma_lock();
+    rdma_event_push(e);
+    rdma_unlock();
+    return 0;
+}
+
+/* Waits, unless the fd is O_NONBLOCK. NULL and errno: EAGAIN, EINTR... */
+static struct rdma_event_obj *channel_take(struct rdma_channel_obj *ch)
+{
+    for (;;) {
+        uint64_t one;
+        if (read(ch->pub.fd, &one, sizeof(one)) < 0)
+            return NULL;
+        rdma_lock();
+        struct rdma_event_obj *e = TAILQ_FIRST(&ch->events);
+        if (e != NULL) {
+            TAILQ_REMOVE(&ch->events, e, link);
+            e->counted->delivered++;
+        }
+        rdma_unlock();
+        if (e != NULL)
+            return e;
+        /* Its id was destroyed or moved between the read and the lock. */
+    }
+}
+
+RDMACM_ABI int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+{
+    if (channel == NULL || event == NULL)
+        return rdma_fail(EINVAL);
+    struct rdma_channel_obj *ch = obj_channel(channel);
+    if (!channel_alive(ch))
+        return rdma_fail(EIO);
+    struct rdma_event_obj *e;
+    do {
+        e = channel_take(ch);
+        if (e == NULL)
+            return -1;
+    } while (!rdma_engine_deliver(e));
+    *event = &e->pub;
+    return 0;
+}
+
+RDMACM_ABI int rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+    if (event == NULL)
+        return rdma_fail(EINVAL);
+    struct rdma_event_obj *e = (struct rdma_event_obj *)event;
+    rdma_lock();
+    e->counted->acked++;
+    pthread_cond_broadcast(&e->counted->acks);
+    rdma_unlock();
+    free(e);
+    return 0;
+}
+
+int rdma_id_complete(struct rdma_id_obj *id)
+{
+    if (!id->sync)
+        return 0;
+    if (id->pub.event != NULL) {
+        rdma_ack_cm_event(id->pub.event);
+        id->pub.event = NULL;
+    }
+    int ret;
+    do
+        ret = rdma_get_cm_event(id->pub.channel, &id->pub.event);
+    while (ret != 0 && errno == EINTR);
+    if (ret != 0)
+        return ret;
+    int status = id->pub.event->status;
+    if (status == 0)
+        return 0;
+    /* A peer that refuses, with its reason as positive status, refuses as a TCP port does. */
+    if (id->pub.event->event == RDMA_CM_EVENT_REJECTED)
+        return rdma_fail(ECONNREFUSED);
+    return rdma_fail(status < 0 ? -status : ETIMEDOUT);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma_device.c: the devices that ids are bound to. Each is opened when an id first needs it and
+ * stays open, as programs expect of librdmacm: they keep the contexts that ids show.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rdmacm/rdma_objects.h"
+
+enum { DEVICE_PORT = 1 };
+
+static TAILQ_HEAD(, rdma_device) device_open = TAILQ_HEAD_INITIALIZER(device_open);
+static unsigned device_generation;
+/* One opens at a time. Not rdma_lock, which must not be held across libverbena. */
+static pthread_mutex_t device_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t device_fork_once = PTHREAD_ONCE_INIT;
+
+static void device_lock(void)
+{
+    pthread_mutex_lock(&device_mutex);
+}
+
+static void device_unlock(void)
+{
+    pthread_mutex_unlock(&device_mutex);
+}
+
+/* A child must not inherit the mutex from a thread that it does not have. */
+static void device_watch_fork(void)
+{
+    pthread_atfork(device_lock, device_unlock, device_unlock);
+}
+
+static uint8_t device_limit(int n)
+{
+    return n > 0xff ? 0xff : (uint8_t)n;
+}
+
+static int device_new(struct ibv_device *dev, struct rdma_device **out)
+{
+    struct ibv_device_attr attr;
+    struct rdma_device *d = calloc(1, sizeof(*d));
+
+    if (d == NULL)
+        return ENOMEM;
+    d->verbs = ibv_open_device(dev);
+    if (d->verbs == NULL) {
+        int err = errno;
+        free(d);
+        return err;
+    }
+    int err = ibv_query_device(d->verbs, &attr);
+    d->pd = err == 0 ? ibv_alloc_pd(d->verbs) : NULL;
+    if (d->pd == NULL) {
+        err = err != 0 ? err : errno;
+        ibv_close_device(d->verbs);
+        free(d);
+        return err;
+    }
+    d->ifindex = (unsigned)ibv_get_device_index(dev);
+    d->max_initiator_depth = device_limit(attr.max_qp_init_rd_atom);
+    d->max_responder_resources = device_limit(attr.max_qp_rd_atom);
+    TAILQ_INSERT_TAIL(&device_open, d, link);
+    *out = d;
+    return 0;
+}
+
+/* Under the mutex. */
+static struct rdma_device *device_find(unsigned ifindex)
+{
+    struct rdma_device *d;
+
+    if (device_generation != rdma_generation()) {
+        /* Contexts from before the fork are dead here; what refers to them keeps them. */
+        TAILQ_INIT(&device_open);
+        device_generation = rdma_generation();
+    }
+    TAILQ_FOREACH(d, &device_open, link)
+    {
+        if (d->ifindex == ifindex)
+            return d;
+    }
+    return NULL;
+}
+
+int rdma_device_get(unsigned ifindex, struct rdma_device **out)
+{
+    int err = ENODEV;
+
+    pthread_once(&device_fork_once, device_watch_fork);
+    device_lock();
+    *out = device_find(ifindex);
+    if (*out != NULL) {
+        device_unlock();
+        return 0;
+    }
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    if (list == NULL)
+        err = errno;
+    for (struct ibv_device **p = list; p != NULL && *p != NULL; p++) {
+        if ((unsigned)ibv_get_device_index(*p) != ifindex)
+            continue;
+        err = device_new(*p, out);
+        break;
+    }
+    if (list != NULL)
+        ibv_free_device_list(list);
+    device_unlock();
+    return err;
+}
+
+int rdma_device_attach(struct rdma_id_obj *id, const struct sockaddr *local)
+{
+    unsigned ifindex;
+    struct rdma_device *d;
+
+    int err = rdma_route_interface(local, &ifindex);
+    if (err == 0)
+        err = rdma_device_get(ifindex, &d);
+    if (err != 0)
+        return err;
+    id->device = d;
+    id->pub.verbs = d->verbs;
+    id->pub.pd = d->pd;
+    id->pub.port_num = DEVICE_PORT;
+    return 0;
+}
+
+int rdma_device_gid(struct rdma_device *d, const struct net_addr *addr, uint32_t *index)
+{
+    struct ibv_gid_entry table[VERBENA_GID_TABLE_SIZE];
+
+    ssize_t n = ibv_query_gid_table(d->verbs, table, VERBENA_GID_TABLE_SIZE, 0);
+    if (n < 0)
+        return (int)-n;
+    for (ssize_t i = 0; i < n; i++) {
+        if (memcmp(table[i].gid.raw, addr->b, sizeof(addr->b)) == 0) {
+            *index = table[i].gid_index;
+            return 0;
+        }
+    }
+    return EADDRNOTAVAIL;
+}
+
+enum ibv_mtu rdma_device_mtu(struct rdma_device *d)
+{
+    struct ibv_port_attr attr;
+
+    if (ibv_query_port(d->verbs, DEVICE_PORT, &attr) != 0)
+        return IBV_MTU_1024;
+    return attr.active_mtu;
+}
+
+RDMACM_ABI struct ibv_context **rdma_get_devices(int *num_devices)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    size_t n = 0;
+
+    if (num_devices != NULL)
+        *num_devices = 0;
+    if (list == NULL)
+        return NULL;
+    while (list[n] != NULL)
+        n++;
+    struct ibv_context **out = calloc(n + 1, sizeof(struct ibv_context *));
+    size_t got = 0;
+    for (size_t i = 0; out != NULL && i < n; i++) {
+        struct rdma_device *d;
+        int err = rdma_device_get((unsigned)ibv_get_device_index(list[i]), &d);
+        if (err == 0)
+            out[got++] = d->verbs;
+        else
+            errno = err;
+    }
+    ibv_free_device_list(list);
+    if (out != NULL && got == 0) { /* as without RDMA devices; errno says why */
+        free(out);
+        return NULL;
+    }
+    if (num_devices != NULL)
+        *num_devices = (int)got;
+    return out;
+}
+
+RDMACM_ABI void rdma_free_devices(struct ibv_context **list)
+{
+    free(list);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma_objects.h: what stands behind the pointers that programs hold (each public struct first,
+ * then ours), and what the files of this floor share.
+ *
+ * Locks: one for the floor, rdma_lock: channels and their events, the state of ids, devices. It is
+ * never held across a call of libverbena, which may call back before it returns.
+ */
+#ifndef RDMACM_RDMA_OBJECTS_H
+#define RDMACM_RDMA_OBJECTS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#include "host/connect.h"
+#include "host/host.h"
+#include "rdmacm/rdmacm_newer.h"
+#include "verbena/types.h"
+
+enum {
+    RDMA_PRIVATE_BYTES = 224, /* the most that any message carries */
+    RDMA_DEFAULT_PKEY = 0xffff,
+    RDMA_HOP_LIMIT = 64,
+};
+
+struct rdma_device {
+    struct ibv_context *verbs; /* opened, and not closed before the process ends */
+    struct ibv_pd *pd;         /* that ids have when the program gives none */
+    unsigned ifindex;
+    uint8_t max_initiator_depth;
+    uint8_t max_responder_resources;
+    TAILQ_ENTRY(rdma_device) link;
+};
+
+struct rdma_channel_obj {
+    struct rdma_event_channel pub; /* fd: an eventfd that counts the list */
+    TAILQ_HEAD(rdma_event_list, rdma_event_obj) events;
+    unsigned generation;
+};
+
+/* The order of states: IDLE -> BOUND -> ADDR_RESOLVED -> ROUTE_RESOLVED -> CONNECTING -> CONNECTED
+ * -> DISCONNECTED; BOUND -> LISTENING; and what a listener gave: REQUESTED -> ACCEPTING ->
+ * CONNECTED. A refused attempt goes back to ROUTE_RESOLVED. */
+enum rdma_id_state {
+    ID_IDLE,
+    ID_BOUND,
+    ID_ADDR_RESOLVED,
+    ID_ROUTE_RESOLVED,
+    ID_LISTENING,
+    ID_CONNECTING,
+    ID_RESPONDED, /* active, got the REP and has not answered it */
+    ID_REQUESTED, /* passive, got the REQ or SIDR_REQ */
+    ID_ACCEPTING, /* passive, sent the REP */
+    ID_CONNECTED,
+    ID_DISCONNECTED,
+    ID_FINISHED, /* refused, timed out, or an answered SIDR */
+};
+
+/* What both sides agreed on, from which a QP's attributes follow. */
+struct rdma_conn {
+    struct nic_path path; /* as the connection manager has it */
+    uint32_t remote_qpn, remote_psn;
+    uint32_t local_psn; /* that we send from */
+    uint16_t path_mtu_bytes;
+    uint8_t ack_timeout; /* code */
+    uint8_t retry_count, rnr_retry_count;
+    uint8_t responder_resources, initiator_depth;
+};
+
+struct rdma_id_obj {
+    struct rdma_cm_id pub;
+    enum rdma_id_state state;
+    unsigned generation;
+    bool sync;    /* its channel is its own, and calls wait */
+    bool claimed; /* its service is bound in the connection manager */
+    bool reuse_addr;
+    bool af_only;
+    bool tos_set;
+    uint8_t tos;
+    bool ack_timeout_set;
+    uint8_t ack_timeout;
+    struct rdma_device *device;
+    struct verbena_cm_id *cm; /* or NULL: not needed so far */
+    struct rdma_conn conn;
+    int backlog;
+    uint32_t delivered, acked; /* events got and acknowledged */
+    pthread_cond_t acks;
+    /* A passive endpoint: what QPs its connections are to have. */
+    struct ibv_qp_init_attr *ep_init;
+    struct ibv_pd *ep_pd;
+    struct ibv_ece local_ece, remote_ece;
+    struct rdma_addrinfo *addrinfo; /* of rdma_resolve_addrinfo */
+};
+
+struct rdma_event_obj {
+    struct rdma_cm_event pub;
+    TAILQ_ENTRY(rdma_event_obj) link;
+    struct rdma_id_obj *counted; /* whose end waits for the acknowledgement */
+    uint8_t private_data[RDMA_PRIVATE_BYTES];
+};
+
+static inline struct rdma_id_obj *obj_id(struct rdma_cm_id *id)
+{
+    return (struct rdma_id_obj *)id;
+}
+
+static inline struct rdma_channel_obj *obj_channel(struct rdma_event_channel *c)
+{
+    return (struct rdma_channel_obj *)c;
+}
+
+/* -1, errno set; err is positive. */
+int rdma_fail(int err);
+
+/* rdma_channel.c */
+void rdma_lock(void);
+void rdma_unlock(void);
+void rdma_wait(pthread_cond_t *cond); /* under the lock */
+/* Counts the forks between the first process and this one; what another count made is dead here. */
+unsigned rdma_generation(void);
+/* NULL: no memory. */
+struct rdma_event_obj *rdma_event_new(struct rdma_id_obj *id, enum rdma_cm_event_type type,
+                                      int status);
+/* Under the lock, as the two below: to the channel of the id that it is counted at. */
+void rdma_event_push(struct rdma_event_obj *e);
+/* Events of this id that nobody got; those of new connections go to requests: their ids must be
+ * destroyed. */
+void rdma_event_purge(struct rdma_id_obj *id, struct rdma_event_list *requests);
+void rdma_event_move(struct rdma_id_obj *id, struct rdma_event_channel *to);
+/* An event that is there as soon as the call was made. 0 or -1 and errno. */
+int rdma_event_raise(struct rdma_id_obj *id, enum rdma_cm_event_type type, int status);
+/* Of a synchronous id: waits for the outcome of the call; of another: 0 at once. -1 and errno when
+ * the outcome is an error. */
+int rdma_id_complete(struct rdma_id_obj *id);
+
+/* rdma_id.c */
+/* NULL: no memory. */
+struct rdma_id_obj *rdma_id_new(struct rdma_event_channel *channel, void *context,
+                                enum rdma_port_space ps, enum ibv_qp_type qp_type);
+/* Not of another process, from before a fork. */
+bool rdma_id_alive(const struct rdma_id_obj *id);
+/* From one state to the next; false: it is in another one. */
+bool rdma_id_step(struct rdma_id_obj *id, enum rdma_id_state from, enum rdma_id_state to);
+static inline bool rdma_id_datagram(const struct rdma_id_obj *id)
+{
+    return id->pub.ps == RDMA_PS_UDP || id->pub.ps == RDMA_PS_IPOIB;
+}
+
+/* rdma_device.c: 0 or a positive errno. */
+int rdma_device_get(unsigned ifindex, struct rdma_device **out); /* ENODEV: none has it */
+/* The device of an address of ours becomes the id's. */
+int rdma_device_attach(struct rdma_id_obj *id, const struct sockaddr *local);
+/* The place of an address in the device's GID table. */
+int rdma_device_gid(struct rdma_device *d, const struct net_addr *addr, uint32_t *index);
+enum ibv_mtu rdma_device_mtu(struct rdma_device *d);
+
+/* rdma_sockaddr.c */
+socklen_t rdma_sockaddr_length(const struct sockaddr *sa); /* 0: of no IP family */
+struct net_addr rdma_sockaddr_net(const struct sockaddr *sa);
+bool rdma_sockaddr_any(const struct sockaddr *sa);
+bool rdma_sockaddr_link_local(const struct sockaddr *sa);
+uint16_t rdma_sockaddr_port(const struct sockaddr *sa);
+void rdma_sockaddr_set_port(struct sockaddr *sa, uint16_t port);
+uint32_t rdma_sockaddr_scope(const struct sockaddr *sa);
+void rdma_sockaddr_build(struct sockaddr_storage *out, const struct net_addr *addr, uint16_t port,
+                         uint32_t scope_id);
+
+/* rdma_route.c: by the kernel's tables. 0 or a positive errno. */
+/* The interface that has this address of ours. */
+int rdma_route_interface(const struct sockaddr *local, unsigned *ifindex);
+/* The address that packets to dst leave from. local: the one wanted, or any; replaced by what it
+ * is; its port stays. */
+int rdma_route_local(const struct sockaddr *dst, struct sockaddr_storage *local);
+
+/* rdma_port.c: 0 or a positive errno. */
+/* The source address with its port becomes the id's. Port 0: a free one, unless the id only
+ * connects (then any). */
+int rdma_port_bind(struct rdma_id_obj *id, const struct sockaddr *addr, bool only_connects);
+/* Of an id that shall listen: the port must be its own now. */
+int rdma_port_claim(struct rdma_id_obj *id);
+uint64_t rdma_port_service(enum rdma_port_space ps, uint16_t port);
+
+/* rdma_addr.c: the GIDs of the id's addresses. */
+void rdma_addr_set_gids(struct rdma_id_obj *id);
+/* 0 or a positive errno: what the program sees of the path. */
+int rdma_addr_set_path(struct rdma_id_obj *id);
+
+/* rdma_qp_attr.c: 0 or a positive errno. */
+int rdma_qp_attr_ah(struct rdma_id_obj *id, const struct nic_path *path, struct ibv_ah_attr *ah);
+int rdma_qp_attr_fill(struct rdma_id_obj *id, struct ibv_qp_attr *attr, int *mask);
+int rdma_qp_to(struct rdma_id_obj *id, enum ibv_qp_state state);
+
+/* rdma_conn.c */
+uint32_t rdma_random_psn(void);
+
+/* rdma_engine.c: the connection manager's id behind an id. 0 or a positive errno. */
+int rdma_engine_id(struct rdma_id_obj *id);
+/* What rdma_get_cm_event has still to do before the program gets an event. False: it does not get
+ * it; the event has gone. */
+bool rdma_engine_deliver(struct rdma_event_obj *e);
+
+#endif

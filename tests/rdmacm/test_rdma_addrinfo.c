@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_rdma_addrinfo.c: names to addresses, with each hint.
+ */
+#include "cm_rig.h"
+
+#include <netdb.h>
+
+#include "rdmacm/rdmacm_newer.h"
+
+struct row {
+    const char *node, *service;
+    struct rdma_addrinfo hints;
+    int space, type, family;
+};
+
+static void getaddrinfo__hints(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"127.0.0.1", "7471", {0},                                              RDMA_PS_TCP, IBV_QPT_RC, AF_INET },
+        {"::1",       "7471", {0},                                              RDMA_PS_TCP, IBV_QPT_RC, AF_INET6},
+        {"127.0.0.1", "1",    {.ai_port_space = RDMA_PS_UDP},                   RDMA_PS_UDP, IBV_QPT_UD, AF_INET },
+        {"127.0.0.1", "1",    {.ai_qp_type = IBV_QPT_UD},                       RDMA_PS_UDP, IBV_QPT_UD, AF_INET },
+        {"127.0.0.1", "1",    {.ai_port_space = RDMA_PS_IB},                    RDMA_PS_IB,  IBV_QPT_RC, AF_INET },
+        {NULL,        "1",    {.ai_flags = RAI_PASSIVE},                        RDMA_PS_TCP, IBV_QPT_RC, 0       },
+        {NULL,
+         "1",                 {.ai_flags = RAI_PASSIVE, .ai_family = AF_INET6},
+         RDMA_PS_TCP,                                                                        IBV_QPT_RC,
+         AF_INET6                                                                                                },
+    };
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct row *r = &rows[i];
+        struct rdma_addrinfo *res = NULL;
+        assert_int_equal(rdma_getaddrinfo(r->node, r->service, &r->hints, &res), 0);
+        assert_int_equal(res->ai_port_space, r->space);
+        assert_int_equal(res->ai_qp_type, r->type);
+        if (r->family != 0)
+            assert_int_equal(res->ai_family, r->family);
+        bool passive = (r->hints.ai_flags & RAI_PASSIVE) != 0;
+        assert_int_equal(res->ai_src_addr != NULL, passive);
+        assert_int_equal(res->ai_dst_addr != NULL, !passive);
+        assert_int_equal(passive ? res->ai_dst_len : res->ai_src_len, 0);
+        rdma_freeaddrinfo(res);
+    }
+    rdma_freeaddrinfo(NULL);
+}
+
+static void getaddrinfo__refused(void **state)
+{
+    (void)state;
+    struct rdma_addrinfo *res = NULL, numeric = {.ai_flags = RAI_NUMERICHOST};
+    struct rdma_addrinfo ib = {.ai_family = AF_UNIX};
+
+    assert_int_equal(rdma_getaddrinfo(NULL, NULL, NULL, &res), -1);
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(rdma_getaddrinfo("localhost", "1", &numeric, &res), EAI_NONAME);
+    assert_int_not_equal(rdma_getaddrinfo("127.0.0.1", "1", &ib, &res), 0);
+    assert_int_not_equal(rdma_getaddrinfo("127.0.0.1", "no such service", NULL, &res), 0);
+    assert_null(res);
+}
+
+static void getaddrinfo__source_of_the_hints(void **state)
+{
+    (void)state;
+    union rig_addr src = rig_addr("127.0.0.1", 0);
+    struct rdma_addrinfo *res = NULL,
+                         hints = {.ai_src_addr = &src.sa, .ai_src_len = sizeof(src.v4)};
+
+    assert_int_equal(rdma_getaddrinfo("127.0.0.1", "7", &hints, &res), 0);
+    assert_int_equal(res->ai_src_len, sizeof(src.v4));
+    assert_ptr_not_equal(res->ai_src_addr, &src.sa);
+    assert_memory_equal(res->ai_src_addr, &src, sizeof(src.v4));
+    rdma_freeaddrinfo(res);
+}
+
+static void resolve_addrinfo__event(void **state)
+{
+    (void)state;
+    struct rdma_event_channel *ch = rig_channel();
+    struct rdma_cm_id *id = rig_id(ch, RDMA_PS_TCP);
+    struct rdma_addrinfo *res = NULL, sa = {.ai_flags = NEWER_RAI_SA};
+    struct rdma_addrinfo both = {.ai_flags = NEWER_RAI_SA | NEWER_RAI_DNS};
+
+    assert_int_equal(rdma_query_addrinfo(id, &res), -1);
+    assert_int_equal(errno, ENODATA);
+    assert_int_equal(rdma_resolve_addrinfo(id, NULL, NULL, NULL), -1);
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(rdma_resolve_addrinfo(id, "::1", "7", &both), -1);
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(rdma_resolve_addrinfo(id, NULL, "7", &sa), -1);
+    assert_int_equal(errno, EOPNOTSUPP);
+    assert_int_equal(rdma_resolve_addrinfo(id, "127.0.0.1", "no such service", NULL), 0);
+    rig_expect(ch, (enum rdma_cm_event_type)NEWER_EVENT_ADDRINFO_ERROR, -ENODATA);
+    assert_int_equal(rdma_resolve_addrinfo(id, "127.0.0.1", "7", NULL), 0);
+    rig_expect(ch, (enum rdma_cm_event_type)NEWER_EVENT_ADDRINFO_RESOLVED, 0);
+    assert_int_equal(rdma_query_addrinfo(id, &res), 0);
+    assert_int_equal(res->ai_family, AF_INET);
+    rdma_freeaddrinfo(res);
+    assert_int_equal(rdma_resolve_addrinfo(id, "127.0.0.1", "7", NULL), 0);
+    assert_int_equal(rdma_destroy_id(id), 0); /* the answer goes with it */
+    rdma_destroy_event_channel(ch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(getaddrinfo__hints),
+        cmocka_unit_test(getaddrinfo__refused),
+        cmocka_unit_test(getaddrinfo__source_of_the_hints),
+        cmocka_unit_test(resolve_addrinfo__event),
+    };
+
+    return cmocka_run_group_tests(tests, rig_setup, NULL);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_rdma_option.c: options, each with values it has and has not; ECE.
+ */
+#include "cm_rig.h"
+
+struct row {
+    int level, name;
+    int value;
+    size_t length;
+    int err;
+};
+
+static void set_option__rows(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {RDMA_OPTION_ID, RDMA_OPTION_ID_TOS,         0x68, 1, 0     },
+        {RDMA_OPTION_ID, RDMA_OPTION_ID_TOS,         0x68, 4, EINVAL},
+        {RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR,   1,    4, 0     },
+        {RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR,   1,    1, EINVAL},
+        {RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY,      1,    4, 0     },
+        {RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY,      1,    8, EINVAL},
+        {RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, 14,   1, 0     },
+        {RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, 32,   1, EINVAL},
+        {RDMA_OPTION_ID, 4,                          0,    1, ENOSYS},
+        {RDMA_OPTION_ID, -1,                         0,    1, ENOSYS},
+        {RDMA_OPTION_IB, RDMA_OPTION_IB_PATH,        0,    4, ENOSYS},
+        {7,              RDMA_OPTION_ID_TOS,         0,    1, ENOSYS},
+    };
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rdma_cm_id *id = rig_id(NULL, RDMA_PS_TCP);
+        int64_t value = rows[i].value;
+        int ret = rdma_set_option(id, rows[i].level, rows[i].name, &value, rows[i].length);
+        if (ret != (rows[i].err == 0 ? 0 : -1) || (ret != 0 && errno != rows[i].err))
+            fail_msg("row %u: %d, errno %d", i, ret, errno);
+        rdma_destroy_id(id);
+    }
+}
+
+static void set_option__too_late(void **state)
+{
+    (void)state;
+    struct rdma_cm_id *id = rig_id(NULL, RDMA_PS_TCP);
+    union rig_addr any = rig_addr("::", 0);
+    int on = 1, off = 0;
+
+    assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, NULL, 1), -1);
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(rdma_bind_addr(id, &any.sa), 0);
+    assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof(on)),
+                     -1);
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(
+        rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &off, sizeof(off)), -1);
+    assert_int_equal(errno, EINVAL);
+    rdma_destroy_id(id);
+}
+
+static void options__reach_the_peer(void **state)
+{
+    (void)state;
+    struct rdma_event_channel *ch = rig_channel();
+    struct rdma_cm_id *id = rig_id(ch, RDMA_PS_TCP);
+    uint8_t tos = 0x68;
+
+    assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1), 0);
+    rig_resolve(id, "127.0.0.1", 7);
+    assert_int_equal(id->route.path_rec->traffic_class, 0x68);
+    rdma_destroy_id(id);
+    rdma_destroy_event_channel(ch);
+}
+
+static void ece__rows(void **state)
+{
+    (void)state;
+    struct rdma_cm_id *id = rig_id(NULL, RDMA_PS_TCP);
+    struct ibv_ece ece = {.vendor_id = 0x15b3, .options = 3}, none = {0};
+    struct ibv_ece mask = {.vendor_id = 1, .comp_mask = 1}, got;
+
+    assert_int_equal(rdma_set_local_ece(id, &ece), 0);
+    assert_int_equal(rdma_set_local_ece(id, &none), -1);
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(rdma_set_local_ece(id, &mask), -1);
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(rdma_set_local_ece(id, NULL), -1);
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(rdma_get_remote_ece(id, NULL), -1);
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(rdma_get_remote_ece(id, &got), 0);
+    assert_int_equal(got.vendor_id, 0);
+    rdma_destroy_id(id);
+}
+
+/* From one side's calls to the other's. */
+static void ece__told(void **state)
+{
+    (void)state;
+    struct rig_pair p;
+    struct rdma_conn_param param = {.qp_num = 2};
+    struct ibv_ece ece = {.vendor_id = 0x15b3, .options = 0x30000012}, got;
+
+    rig_pair_open(&p, "127.0.0.1", RDMA_PS_TCP, false);
+    assert_int_equal(rdma_set_local_ece(p.client, &ece), 0);
+    assert_int_equal(rdma_connect(p.client, &param), 0);
+    rdma_ack_cm_event(rig_pair_request(&p, false));
+    assert_int_equal(rdma_get_remote_ece(p.server, &got), 0);
+    assert_int_equal(got.vendor_id, ece.vendor_id);
+    assert_int_equal(rdma_reject_ece(p.server, NULL, 0), 0);
+    rig_expect(p.client_ch, RDMA_CM_EVENT_REJECTED, 35);
+    rig_pair_close(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(set_option__rows),
+        cmocka_unit_test(set_option__too_late),
+        cmocka_unit_test(options__reach_the_peer),
+        cmocka_unit_test(ece__rows),
+        cmocka_unit_test(ece__told),
+    };
+
+    return cmocka_run_group_tests(tests, rig_setup, NULL);
+}

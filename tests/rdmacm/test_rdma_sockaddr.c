@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_rdma_sockaddr.c: socket addresses to the engine's and back.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "rdmacm/rdma_objects.h"
+
+struct row {
+    int family;
+    const char *text;
+    uint8_t first, last; /* bytes 0 and 15 of the GID */
+    bool any, link_local;
+};
+
+static void there_and_back(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {AF_INET,  "10.1.2.3",    0,    3, false, false},
+        {AF_INET,  "0.0.0.0",     0,    0, true,  false},
+        {AF_INET,  "169.254.1.1", 0,    1, false, false},
+        {AF_INET6, "::",          0,    0, true,  false},
+        {AF_INET6, "2001:db8::7", 0x20, 7, false, false},
+        {AF_INET6, "fe80::9",     0xfe, 9, false, true },
+        {AF_INET6, "ff02::1",     0xff, 1, false, true },
+        {AF_INET6, "ff0e::1",     0xff, 1, false, false},
+    };
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct row *r = &rows[i];
+        struct sockaddr_storage in = {.ss_family = (sa_family_t)r->family}, out;
+        struct sockaddr *sa = (struct sockaddr *)&in;
+        bool v4 = r->family == AF_INET;
+        void *raw = v4 ? (void *)&((struct sockaddr_in *)&in)->sin_addr
+                       : (void *)&((struct sockaddr_in6 *)&in)->sin6_addr;
+        assert_int_equal(inet_pton(r->family, r->text, raw), 1);
+        rdma_sockaddr_set_port(sa, 4791);
+        assert_int_equal(rdma_sockaddr_port(sa), 4791);
+        if (!v4)
+            ((struct sockaddr_in6 *)&in)->sin6_scope_id = 3;
+        assert_int_equal(rdma_sockaddr_scope(sa), v4 ? 0 : 3);
+        assert_int_equal(rdma_sockaddr_any(sa), r->any);
+        assert_int_equal(rdma_sockaddr_link_local(sa), r->link_local);
+        struct net_addr a = rdma_sockaddr_net(sa);
+        assert_int_equal(a.b[0], r->first);
+        assert_int_equal(a.b[15], r->last);
+        assert_int_equal(net_addr_is_v4(&a), v4);
+        rdma_sockaddr_build(&out, &a, 4791, 3);
+        assert_memory_equal(&in, &out, sizeof(in));
+    }
+}
+
+static void length__families(void **state)
+{
+    (void)state;
+    static const struct {
+        int family;
+        size_t want;
+    } rows[] = {
+        {AF_INET,        sizeof(struct sockaddr_in) },
+        {AF_INET6,       sizeof(struct sockaddr_in6)},
+        {AF_UNSPEC,      0                          },
+        {AF_UNIX,        0                          },
+        {27 /* AF_IB */, 0                          }
+    };
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct sockaddr sa = {.sa_family = (sa_family_t)rows[i].family};
+        assert_int_equal(rdma_sockaddr_length(&sa), rows[i].want);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(there_and_back),
+        cmocka_unit_test(length__families),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
