@@ -31,7 +31,7 @@ from tree import ROOT
 
 WANTED = ("src/", "include/", "tests/", "tools/", "docs/man/", "meson", "LICENSE")
 # Cheap first. Suite: what `tests/<suite>/test_*` may notice.
-SUITES = ("wire", "nic", "script", "golden", "world")
+SUITES = ("wire", "nic", "script", "cm", "golden", "world")
 TEST_SECONDS = 30  # a test that needs more hangs, which is noticed as well
 MEMORY_BYTES = 4 << 30
 WORLD = ["--no-shrink", "--list", os.path.join(ROOT, "tests/world/seeds.txt")]

@@ -367,10 +367,16 @@ void cm_msg_parse(const uint8_t *mad, struct cm_msg *m)
         else
             set_member(member, f->member_bytes, get_bits(body + f->at, f->bit, f->width));
     }
-    if (m->header.attribute == CM_REP)
+    if (m->header.attribute == CM_REQ)
+        m->req.ece_options = m->header.modifier;
+    if (m->header.attribute == CM_REP) {
         m->rep.ece_vendor_id = get_vendor(body, rep_vendor_at);
-    if (m->header.attribute == CM_SIDR_REP)
+        m->rep.ece_options = m->header.modifier;
+    }
+    if (m->header.attribute == CM_SIDR_REP) {
         m->sidr_rep.ece_vendor_id = get_vendor(body, sidr_rep_vendor_at);
+        m->sidr_rep.ece_options = m->header.modifier;
+    }
 }
 
 void cm_msg_build(const struct cm_msg *m, uint8_t mad[MAD_BYTES])
@@ -381,6 +387,12 @@ void cm_msg_build(const struct cm_msg *m, uint8_t mad[MAD_BYTES])
     h.mgmt_class = MAD_CLASS_CM;
     h.class_version = MAD_CLASS_CM_VERSION;
     h.method = MAD_METHOD_SEND;
+    if (h.attribute == CM_REQ)
+        h.modifier = m->req.ece_options;
+    if (h.attribute == CM_REP)
+        h.modifier = m->rep.ece_options;
+    if (h.attribute == CM_SIDR_REP)
+        h.modifier = m->sidr_rep.ece_options;
     memset(mad, 0, MAD_BYTES);
     mad_build(&h, mad);
     unsigned index = h.attribute - FIRST;

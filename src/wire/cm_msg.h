@@ -140,8 +140,9 @@ struct cm_msg_path {
 /* "local" is who sends the message. */
 struct cm_req {
     uint32_t local_comm_id;
-    uint32_t ece_vendor_id; /* 24 bits, reserved in older editions; the options are in the header's
-                               modifier */
+    /* Enhanced connection establishment; 0: none. The vendor is 24 bits, in bytes that older
+     * editions reserve; the options are the header's modifier. So in REP and SIDR_REP. */
+    uint32_t ece_vendor_id, ece_options;
     uint64_t service_id;
     uint64_t local_ca_guid;
     uint32_t local_qkey;
@@ -189,7 +190,7 @@ struct cm_rep {
     uint32_t local_comm_id, remote_comm_id;
     uint32_t local_qkey;
     uint32_t local_qpn;
-    uint32_t ece_vendor_id; /* 24 bits */
+    uint32_t ece_vendor_id, ece_options;
     uint32_t local_eecn;
     uint32_t starting_psn;
     uint8_t responder_resources;
@@ -228,9 +229,9 @@ struct cm_sidr_req {
 
 struct cm_sidr_rep {
     uint32_t request_id;
-    uint8_t status;         /* enum cm_sidr_status */
-    uint8_t info_bytes;     /* 0..72 */
-    uint32_t ece_vendor_id; /* 24 bits */
+    uint8_t status;     /* enum cm_sidr_status */
+    uint8_t info_bytes; /* 0..72 */
+    uint32_t ece_vendor_id, ece_options;
     uint32_t qpn;
     uint64_t service_id;
     uint32_t qkey;
@@ -280,8 +281,8 @@ struct cm_msg {
 enum mad_verdict cm_msg_check(const uint8_t *mad, size_t n);
 /* Only after cm_msg_check said MAD_OK. */
 void cm_msg_parse(const uint8_t *mad, struct cm_msg *m);
-/* All 256 bytes. Class, version and method are filled in; values too large for their fields are
- * ours, and asserted. */
+/* All 256 bytes. Class, version and method are filled in, the modifier from ece_options; values too
+ * large for their fields are ours, and asserted. */
 void cm_msg_build(const struct cm_msg *m, uint8_t mad[MAD_BYTES]);
 
 /* Communication ids as a message has them; 0 where it has none. A SIDR's request id is the local

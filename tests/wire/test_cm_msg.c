@@ -288,6 +288,26 @@ static void cm_msg_comm_ids__by_message(void **state)
     }
 }
 
+/* The options of ECE go where the kernel's are, in the header. */
+static void cm_msg_ece__options_are_the_modifier(void **state)
+{
+    (void)state;
+    for (unsigned attribute = CM_REQ; attribute <= CM_APR; attribute++) {
+        uint8_t mad[MAD_BYTES], built[MAD_BYTES];
+        struct cm_msg msg;
+        begin(mad, attribute);
+        put_be32(mad + 20, 0x81020304);
+        cm_msg_parse(mad, &msg);
+        cm_msg_build(&msg, built);
+        assert_memory_equal(built, mad, MAD_BYTES);
+        uint32_t options = attribute == CM_REQ        ? msg.req.ece_options
+                           : attribute == CM_REP      ? msg.rep.ece_options
+                           : attribute == CM_SIDR_REP ? msg.sidr_rep.ece_options
+                                                      : 0x81020304;
+        assert_int_equal(options, 0x81020304);
+    }
+}
+
 static void cm_msg_reason_name__known_and_unknown(void **state)
 {
     (void)state;
@@ -307,6 +327,7 @@ int main(void)
         cmocka_unit_test(cm_msg_parse__fields_lie_where_the_tables_say),
         cmocka_unit_test(cm_msg_check__verdicts),
         cmocka_unit_test(cm_msg_comm_ids__by_message),
+        cmocka_unit_test(cm_msg_ece__options_are_the_modifier),
         cmocka_unit_test(cm_msg_reason_name__known_and_unknown),
     };
     return cmocka_run_group_tests_name("cm_msg", tests, NULL, NULL);
