@@ -207,6 +207,12 @@ static inline bool net_addr_is_v4(const struct net_addr *a)
     return memcmp(a->b, mapped, sizeof(mapped)) == 0;
 }
 
+/* A multicast address of either family. */
+static inline bool net_addr_is_group(const struct net_addr *a)
+{
+    return net_addr_is_v4(a) ? (a->b[12] & 0xf0) == 0xe0 : a->b[0] == 0xff;
+}
+
 static inline bool nic_path_equal(const struct nic_path *a, const struct nic_path *b)
 {
     return memcmp(a, b, sizeof(*a)) == 0;
@@ -283,7 +289,8 @@ struct qp_init {
     bool sq_sig_all;
     struct nic_qp_cap cap; /* raised to what was given on success */
     void *owner;
-    uint16_t udp_sport; /* UD: of datagrams whose path names none */
+    uint16_t udp_sport;       /* UD: of datagrams whose path names none */
+    bool block_self_loopback; /* UD: what it sends to a group it does not get itself */
 };
 
 #endif

@@ -44,6 +44,7 @@ int nic_create(const struct nic_config *config, struct nic **out)
         free(nic);
         return err;
     }
+    lock_init(&nic->mcast.lock);
     lock_init(&nic->table_lock);
     lock_init(&nic->sched_lock);
     TAILQ_INIT(&nic->ready);
@@ -59,11 +60,13 @@ void nic_destroy(struct nic *nic)
 {
     assert(nic->qp_count == 0);
     assert(atomic_load(&nic->objects) == 0);
+    assert(nic->mcast.count == 0);
     for (unsigned i = 0; i < QPN_SLOTS; i++)
         free(nic->qpn_slot[i]);
     heap_fini(&nic->timers);
     mem_fini(&nic->mem);
     gsi_fini(&nic->gsi);
+    lock_fini(&nic->mcast.lock);
     lock_fini(&nic->table_lock);
     lock_fini(&nic->sched_lock);
     free(nic);
@@ -310,6 +313,23 @@ static void input_packet(struct nic *nic, struct qp *qp, uint64_t now_ns, const 
         responder_input(qp, now_ns, p);
 }
 
+/* A datagram to a group, and what nic_input counts. */
+struct input_group {
+    struct nic *nic;
+    uint64_t now_ns;
+    const struct rx_packet *p;
+    struct input_total *t;
+};
+
+static void input_member(struct qp *qp, void *with)
+{
+    const struct input_group *g = with;
+    bool own = qp->block_self_loopback && g->p->h.deth.src_qp == qp->qpn &&
+               memcmp(&g->p->src, &qp->group_source, sizeof(g->p->src)) == 0;
+    if (!own)
+        input_packet(g->nic, qp, g->now_ns, g->p, g->t);
+}
+
 void nic_input(struct nic *nic, uint64_t now_ns, const struct rx_packet *packets, unsigned n)
 {
     struct qp *qp = NULL; /* locked */
@@ -322,6 +342,15 @@ void nic_input(struct nic *nic, uint64_t now_ns, const struct rx_packet *packets
         }
         if (p->h.bth.dest_qp == GSI_QPN) {
             gsi_input(nic, p);
+            continue;
+        }
+        if (p->h.bth.dest_qp == QPN_MULTICAST) {
+            if (qp != NULL)
+                lock_drop(&qp->lock);
+            qp = NULL;
+            struct input_group g = {nic, now_ns, p, &t};
+            if (mcast_each(nic, &p->dst, input_member, &g) == 0)
+                nic_count(nic, COUNTER_rx_drop_no_qp, 1);
             continue;
         }
         if (qp == NULL || qp->qpn != p->h.bth.dest_qp) {

@@ -20,6 +20,7 @@
 #include "nic/counters.h"
 #include "nic/event.h"
 #include "nic/gsi.h"
+#include "nic/mcast.h"
 #include "nic/mem.h"
 #include "nic/qp.h"
 #include "verbena/port.h"
@@ -42,6 +43,7 @@ struct nic {
     struct nic_counters counters;
     struct mem_table mem;
     struct gsi gsi;
+    struct mcast mcast;
     _Atomic uint32_t objects; /* PDs and CQs alive */
     struct lock table_lock;   /* guards qpn_slot writers and the generator */
     struct rng rng;

@@ -93,6 +93,7 @@ int qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
     qp->srq = init->srq;
     qp->sq_sig_all = init->sq_sig_all;
     qp->udp_sport = init->udp_sport;
+    qp->block_self_loopback = init->block_self_loopback;
     qp->cap = granted_cap(init);
     for (int i = 0; i < QP_EVENT_COUNT; i++)
         event_init(&qp->event[i], event_type[i], EVENT_OBJECT_QP, init->owner);

@@ -45,6 +45,8 @@ struct qp {
     struct srq *srq; /* or NULL */
     bool sq_sig_all;
     uint16_t udp_sport; /* UD: of datagrams whose path names none */
+    bool block_self_loopback;
+    struct net_addr group_source; /* UD: of its last datagram to a group */
     struct nic_qp_cap cap;
     struct nic_qp_attr attr; /* as last set; state is in .state above */
     struct send_queue sq;

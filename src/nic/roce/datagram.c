@@ -91,6 +91,8 @@ static bool add_packet(struct qp *qp, struct train *t)
     /* The controlled Q_Keys are not for WRs: one stands for the QP's own. */
     p->h.deth.qkey = d->qkey & QKEY_CONTROLLED ? qp->attr.qkey : d->qkey;
     p->h.deth.src_qp = qp->qpn;
+    if (d->qpn == QPN_MULTICAST)
+        qp->group_source = d->path.local;
     if (imm)
         p->h.immdt = w->imm_or_inv;
     set_psn(r, psn_add(r->next, 1));
