@@ -365,11 +365,18 @@ static pid_t peer_pid(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) == 0 ? cred.pid : -1;
 }
 
+/* Two descriptors each, and the program wants some, too. */
+static bool wards_full(const struct port_udp *u)
+{
+    unsigned max = 1 + u->flow_max / 4;
+    return u->deaths.wards >= (max < DEATH_MAX_WARDS ? max : DEATH_MAX_WARDS);
+}
+
 static bool ward_add(struct port_udp *u, struct udp_fd *connection, uint32_t slot, int will_fd)
 {
     /* A memfd, of which a read comes back at once, and nothing else has seals. */
-    if (u->deaths.told == NULL || connection->ward != NULL || slot >= UDP_SLOTS ||
-        u->deaths.wards >= DEATH_MAX_WARDS || fcntl(will_fd, F_GET_SEALS) < 0)
+    if (u->deaths.told == NULL || connection->ward != NULL || slot >= UDP_SLOTS || wards_full(u) ||
+        fcntl(will_fd, F_GET_SEALS) < 0 || timer_create_once(u) != 0)
         return false;
     struct death_message answer = {DEATH_MAGIC, u->slot};
     if (send(connection->fd, &answer, sizeof(answer), MSG_DONTWAIT | MSG_NOSIGNAL) !=
@@ -555,9 +562,6 @@ void udp_death_timer(struct port_udp *u, struct udp_fd *timer)
 
 int port_udp_deaths_serve(struct port *p, struct port_deaths *d)
 {
-    struct port_udp *u = udp_of(p);
-    int err = d != NULL ? timer_create_once(u) : 0;
-    if (err == 0)
-        u->deaths.told = d;
-    return err;
+    udp_of(p)->deaths.told = d;
+    return 0;
 }

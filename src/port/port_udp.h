@@ -64,9 +64,10 @@ static inline uint32_t port_udp_id_slot(uint32_t communication_id)
 
 /*
  * Listens for a service on an address; 0.0.0.0 as ::ffff:0.0.0.0: any IPv4 one, ::: any IPv6 one,
- * NULL: any. An address and an any that covers it exclude each other, as with TCP. One descriptor.
- * 0; -EADDRINUSE: somebody holds it (see port_udp_service_holder; counted when of another user that
- * is not allowed); -ENOMEM, or what a system call said.
+ * NULL: any. A link-local address is the same on all interfaces. An address and an any that covers
+ * it exclude each other, as with TCP. One descriptor. 0; -EADDRINUSE: somebody holds it (see
+ * port_udp_service_holder; counted when of another user that is not allowed); -ENOMEM, or what a
+ * system call said.
  */
 int port_udp_service_claim(struct port *p, uint64_t service_id, const struct net_addr *addr,
                            struct udp_service **out);
@@ -103,7 +104,8 @@ struct port_deaths {
     void (*connections)(struct port_deaths *d, uint32_t slot, const struct port_connection *c,
                         unsigned n);
 };
-/* From now on this process does that for others. 0 or -errno: no descriptor. NULL: no more. */
+/* From now on this process does that for others; NULL: no more. 0. It takes descriptors only while
+ * it has something to do: two for each process that chose it. */
 int port_udp_deaths_serve(struct port *p, struct port_deaths *d);
 
 /* Who holds this UDP port, as text for a message ("user nobody (uid 65534), pid 12", "the kernel

@@ -323,6 +323,8 @@ static void death__two_hundred(void **state)
     (void)state;
     for (unsigned i = 0; i < 2; i++)
         member_serves(i);
+    die(born(0, 2)); /* the members have their timers from then on */
+    drive_for(m, MEMBERS, 20);
     unsigned before = open_descriptors();
     for (unsigned i = 0; i < DEATHS; i++) {
         die(born(1, 2));
@@ -423,6 +425,7 @@ static void will__nonsense_is_refused(void **state)
     static const uint32_t MAGIC = 0x56425744;
     member_serves(0);
     member_serves(1); /* takes the sockets' part */
+    die(born(0, 2));
     drive_for(m, MEMBERS, 1);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC), empty = memfd_create("x", MFD_CLOEXEC),
         garbage = memfd_create("y", MFD_CLOEXEC);
