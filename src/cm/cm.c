@@ -18,11 +18,15 @@ static uint64_t mix(uint64_t v)
 }
 
 /* Keyed, so that no peer can choose ids that meet in one bucket. */
+static uint32_t local_bucket(const struct cm *cm, uint32_t number)
+{
+    return (uint32_t)mix(cm->hash_key ^ number) & cm->mask;
+}
+
 static uint32_t bucket_of(const struct cm *cm, const struct net_addr *addr, uint32_t number)
 {
     uint64_t h = mix(cm->hash_key ^ number);
-    if (addr != NULL)
-        h = mix(mix(h ^ get_be64(addr->b)) ^ get_be64(addr->b + 8));
+    h = mix(mix(h ^ get_be64(addr->b)) ^ get_be64(addr->b + 8));
     return (uint32_t)h & cm->mask;
 }
 
@@ -138,7 +142,7 @@ void cm_id_unset_qpn(struct cm_id *id)
 
 struct cm_id *cm_find_local(const struct cm *cm, uint32_t local_comm_id)
 {
-    struct cm_id *id = cm->by_local[bucket_of(cm, NULL, local_comm_id)];
+    struct cm_id *id = cm->by_local[local_bucket(cm, local_comm_id)];
     while (id != NULL && id->local_comm_id != local_comm_id)
         id = id->next_local;
     return id;
@@ -208,7 +212,7 @@ static void free_id(struct cm_id *id)
     unlink_id(id);
     if (id->state == CM_STATE_LISTEN)
         TAILQ_REMOVE(&cm->listeners, id, link);
-    chain_out(&cm->by_local[bucket_of(cm, NULL, id->local_comm_id)], id,
+    chain_out(&cm->by_local[local_bucket(cm, id->local_comm_id)], id,
               offsetof(struct cm_id, next_local));
     id->state = CM_STATE_FREE;
     TAILQ_INSERT_HEAD(&cm->unused, id, link);
@@ -241,7 +245,7 @@ struct cm_id *cm_id_new(struct cm *cm, const struct cm_path *path, void *owner)
                             (uint32_t)(rng_next(&cm->rng) >> (64 - CM_SLOT_SHIFT));
     while (id->local_comm_id == 0 || cm_find_local(cm, id->local_comm_id) != NULL);
     id->tid = (uint64_t)cm->tid_high << 32 | id->local_comm_id;
-    chain_in(&cm->by_local[bucket_of(cm, NULL, id->local_comm_id)], id,
+    chain_in(&cm->by_local[local_bucket(cm, id->local_comm_id)], id,
              offsetof(struct cm_id, next_local));
     cm->in_use++;
     return id;

@@ -305,10 +305,15 @@ static void input_rep(struct arrival *a)
         return;
     }
     if (id->state != CM_STATE_REQ_SENT) {
-        if (id->active && id->remote_comm_id == r->local_comm_id)
+        if (id->active && id->remote_comm_id == r->local_comm_id) {
             duplicate_rep(a, id);
-        else
-            cm_count_one(a->cm, CM_COUNT_UNEXPECTED);
+            return;
+        }
+        cm_count_one(a->cm, CM_COUNT_UNEXPECTED);
+        /* To a REQ that was answered before by a life of the peer that has ended: the new one must
+         * not wait for us. */
+        if (id->remote_comm_id != r->local_comm_id)
+            refuse(a);
         return;
     }
     if (r->local_qpn <= QPN_GSI || r->local_qpn == 0xffffff) {
@@ -543,11 +548,16 @@ void cm_input(struct cm *cm, uint64_t now_ns, const struct cm_path *path, const 
               size_t n)
 {
     static void (*const inputs[])(struct arrival *) = {
-        [CM_REQ - CM_REQ] = input_req,           [CM_MRA - CM_REQ] = input_mra,
-        [CM_REJ - CM_REQ] = input_rej,           [CM_REP - CM_REQ] = input_rep,
-        [CM_RTU - CM_REQ] = input_rtu,           [CM_DREQ - CM_REQ] = input_dreq,
-        [CM_DREP - CM_REQ] = input_drep,         [CM_SIDR_REQ - CM_REQ] = input_sidr_req,
-        [CM_SIDR_REP - CM_REQ] = input_sidr_rep, [CM_LAP - CM_REQ] = input_lap,
+        [0] = input_req,
+        [CM_MRA - CM_REQ] = input_mra,
+        [CM_REJ - CM_REQ] = input_rej,
+        [CM_REP - CM_REQ] = input_rep,
+        [CM_RTU - CM_REQ] = input_rtu,
+        [CM_DREQ - CM_REQ] = input_dreq,
+        [CM_DREP - CM_REQ] = input_drep,
+        [CM_SIDR_REQ - CM_REQ] = input_sidr_req,
+        [CM_SIDR_REP - CM_REQ] = input_sidr_rep,
+        [CM_LAP - CM_REQ] = input_lap,
         [CM_APR - CM_REQ] = input_apr,
     };
     struct arrival a = {.cm = cm, .now_ns = now_ns, .path = path, .mad = mad};

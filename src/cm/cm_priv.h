@@ -168,7 +168,7 @@ static inline struct cm_msg cm_id_msg(const struct cm_id *id, unsigned attribute
 
 static inline void cm_private_copy(uint8_t *to, struct cm_private data)
 {
-    if (data.bytes > 0)
+    if (data.data != NULL)
         memcpy(to, data.data, data.bytes);
 }
 

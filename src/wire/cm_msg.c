@@ -238,12 +238,8 @@ const char *cm_msg_reason_name(unsigned reason)
 static uint64_t get_bits(const uint8_t *p, unsigned bit, unsigned width)
 {
     uint64_t v = 0;
-    for (unsigned done = 0; done < width;) {
-        unsigned n = 8 - bit < width - done ? 8 - bit : width - done;
-        v = v << n | (*p++ >> (8 - bit - n) & ((1u << n) - 1));
-        done += n;
-        bit = 0;
-    }
+    for (unsigned end = bit + width; bit < end; bit++)
+        v = v << 1 | (p[bit / 8] >> (7 - bit % 8) & 1);
     return v;
 }
 
@@ -251,12 +247,8 @@ static uint64_t get_bits(const uint8_t *p, unsigned bit, unsigned width)
 static void put_bits(uint8_t *p, unsigned bit, unsigned width, uint64_t v)
 {
     assert(width == 64 || v >> width == 0);
-    for (unsigned left = width; left > 0;) {
-        unsigned n = 8 - bit < left ? 8 - bit : left;
-        left -= n;
-        *p++ |= (uint8_t)((v >> left & ((1u << n) - 1)) << (8 - bit - n));
-        bit = 0;
-    }
+    for (unsigned i = bit + width; i-- > bit; v >>= 1)
+        p[i / 8] |= (uint8_t)((v & 1) << (7 - i % 8));
 }
 
 static uint64_t get_member(const uint8_t *member, uint8_t bytes)

@@ -61,12 +61,15 @@ static void give_back(struct cm_world *w, struct side *s)
     cm_world_drain(w, s->node);
 }
 
-void program_connect(struct cm_world *w, unsigned node, unsigned target, bool sidr)
+struct side *program_connect(struct cm_world *w, unsigned node, unsigned target, bool sidr,
+                             uint32_t qpn)
 {
     struct side *s = new_side(w, node);
     uint8_t bytes[4];
     if (s == NULL)
-        return;
+        return NULL;
+    if (qpn != 0)
+        s->qpn = qpn;
     s->active = true;
     s->sidr = sidr;
     s->target = target;
@@ -95,6 +98,7 @@ void program_connect(struct cm_world *w, unsigned node, unsigned target, bool si
     if (!s->ideal && !w->faultless && tape_below(w->tape, 8) == 7)
         plan(w, s, DEED_DESTROY, 80);
     cm_world_drain(w, node);
+    return s;
 }
 
 /* Events. */
@@ -156,12 +160,27 @@ static void on_rep(struct cm_world *w, struct side *s, const struct cm_event *e)
     plan(w, s, what < 6 ? DEED_READY : what == 6 ? DEED_REJECT : DEED_DESTROY, 60);
 }
 
+/* No QP of a peer is connected twice, as far as its address tells. */
+static void check_one_per_qp(struct cm_world *w, const struct side *s)
+{
+    const struct side *peer = &w->side[s->partner];
+    for (unsigned i = 0; i < w->sides; i++) {
+        const struct side *t = &w->side[i];
+        if (t == s || t->node != s->node || t->id == NULL || !t->established || t->sidr ||
+            cm_id_state(t->id) != CM_STATE_ESTABLISHED)
+            continue;
+        if (w->side[t->partner].node == peer->node && w->side[t->partner].qpn == peer->qpn)
+            cm_world_fail(w, "sides %u and %u are connected to the same QP", i, index_of(w, s));
+    }
+}
+
 static void on_established(struct cm_world *w, struct side *s)
 {
     const struct side *peer = &w->side[s->partner];
     bool good = s->has_partner && (s->active ? s->ready : s->accepted && peer->ready);
     if (!good || s->disconnected || s->ended)
         cm_world_fail(w, "side %u is established too early or too late", index_of(w, s));
+    check_one_per_qp(w, s);
     s->established = true;
     end_of(w, s, OUTCOME_ESTABLISHED);
     unsigned what = s->ideal || w->stopped ? 0 : tape_below(w->tape, 4);
@@ -193,10 +212,34 @@ static bool rej_excused(const struct cm_world *w, const struct side *s, unsigned
     case CM_REJ_TIMEOUT:
         return !w->faultless;
     case CM_REJ_INVALID_COMM_ID:
-        return !s->active && (peer->ended || peer->destroyed || peer->crashed || peer->rejected);
+        return !s->active && (peer->ended || peer->destroyed || peer->crashed || peer->rejected ||
+                              (peer->has_partner && peer->partner != index_of(w, s)));
     default:
         return false;
     }
+}
+
+/* With clean links only a life before a crash stands in the way of a fresh connect: the QPN was in
+ * use in it. The peer has been told, so the same goes through now. */
+static void try_again(struct cm_world *w, const struct side *s, const struct cm_event *e)
+{
+    bool stale = s->reason == CM_REJ_STALE_CONN;
+    if (!stale || s->stale_tries > 0) {
+        cm_world_fail(w, "side %u: a fresh connect fails (%s)", index_of(w, s),
+                      e->type == CM_EVENT_REJ ? cm_msg_reason_name(s->reason) : "unreachable");
+        return;
+    }
+    /* A REP was stale: another QPN of the peer's may be so, too. */
+    struct side *next = program_connect(w, s->node, s->target, false, s->qpn);
+    if (next != NULL && e->msg.rej.about == CM_ABOUT_REQ)
+        next->stale_tries = 1;
+}
+
+/* After the last fault, what goes out for the next time is answered. */
+static bool gave_up_in_vain(const struct cm_world *w, const struct side *s)
+{
+    return w->stopped && !s->mra &&
+           w->now_ns > w->stop_ns + 2 * ((uint64_t)4096 << WORLD_RESPONSE_CODE);
 }
 
 static void on_end(struct cm_world *w, struct side *s, const struct cm_event *e)
@@ -207,16 +250,12 @@ static void on_end(struct cm_world *w, struct side *s, const struct cm_event *e)
     if (rej && !rej_excused(w, s, e->msg.rej.reason))
         cm_world_fail(w, "side %u: rejected (%s) by nobody", index_of(w, s),
                       cm_msg_reason_name(e->msg.rej.reason));
-    if (!rej && w->faultless)
+    if (!rej && (w->faultless || gave_up_in_vain(w, s)))
         cm_world_fail(w, "side %u: unreachable on perfect links", index_of(w, s));
     s->reason = rej ? e->msg.rej.reason : 0;
     end_of(w, s, rej ? OUTCOME_REJECTED : OUTCOME_UNREACHABLE);
-    /* The peer's life before the crash stood in the way; it has been told, so once more. */
-    if (s->active && s->ideal && s->reason == CM_REJ_STALE_CONN)
-        program_connect(w, s->node, s->target, false);
-    else if (s->ideal && s->active)
-        cm_world_fail(w, "side %u: a fresh connect fails (%s)", index_of(w, s),
-                      rej ? cm_msg_reason_name(s->reason) : "unreachable");
+    if (s->active && s->ideal)
+        try_again(w, s, e);
 }
 
 static void on_disconnected(struct cm_world *w, struct side *s, const struct cm_event *e)
@@ -224,7 +263,7 @@ static void on_disconnected(struct cm_world *w, struct side *s, const struct cm_
     if (!s->established || s->disconnected)
         cm_world_fail(w, "side %u: %s twice or before it was established", index_of(w, s),
                       cm_event_name(e->type));
-    if (w->faultless && e->step == CM_DREQ)
+    if (e->step == CM_DREQ && (w->faultless || gave_up_in_vain(w, s)))
         cm_world_fail(w, "side %u: DREQ unanswered on perfect links", index_of(w, s));
     s->disconnected = true;
     s->deed_ns = WORLD_NEVER;
@@ -261,6 +300,7 @@ static void on_event(struct cm_world *w, struct side *s, const struct cm_event *
         end_of(w, s, OUTCOME_ANSWERED);
         break;
     default: /* MRA */
+        s->mra = true;
         if (s->established || s->ended)
             cm_world_fail(w, "side %u: MRA too late", index_of(w, s));
         break;

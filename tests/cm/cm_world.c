@@ -183,7 +183,7 @@ static void happening(struct cm_world *w)
     if (what < 7 && w->connects_left > 0) {
         w->connects_left--;
         unsigned target = tape_below(w->tape, w->nodes);
-        program_connect(w, n, target, tape_below(w->tape, 5) == 4);
+        program_connect(w, n, target, tape_below(w->tape, 5) == 4, 0);
     } else if (what == 7) {
         toggle_listener(w, n);
     } else if (what == 8 && w->crashes) {
@@ -258,6 +258,7 @@ static void run_until(struct cm_world *w, uint64_t end_ns)
 static void stop_faults(struct cm_world *w)
 {
     w->stopped = true;
+    w->stop_ns = w->now_ns;
     cm_world_note(w, "the faults stop");
     for (unsigned i = 0; i < w->nodes; i++) {
         if (w->node[i].cm == NULL)
@@ -315,7 +316,7 @@ bool cm_world_run(struct cm_world *w, struct tape *tape, uint64_t seed)
      * life before the crash is still remembered. */
     for (unsigned i = 0; i < w->nodes && !w->failed; i++)
         for (unsigned k = 0; k < w->nodes; k++)
-            program_connect(w, i, k, false);
+            program_connect(w, i, k, false, 0);
     run_until(w, w->now_ns + SETTLE_MS * (uint64_t)WORLD_MS);
     program_check_settled(w);
     program_check_agreement(w);

@@ -52,7 +52,8 @@ struct side {
     bool active, sidr, ideal;                           /* ideal: begun after the faults stopped */
     bool accepted, rejected, ready, destroyed, crashed; /* what it did, or befell it */
     bool established, disconnected, ended;              /* events that it saw */
-    bool req_lost_interest;                             /* rejected itself */
+    bool mra;                                           /* waits longer than usual */
+    unsigned stale_tries;                               /* rejections in a row, as stale */
     enum outcome outcome;
     uint16_t reason;
     unsigned target;  /* active: node that it wants */
@@ -93,6 +94,7 @@ struct cm_world {
     unsigned packets;
     uint64_t next_seq, next_connect_ns;
     bool faultless, crashes, stopped, closing; /* stopped: no faults any more */
+    uint64_t stop_ns;
     uint32_t loss_ppm, dup_ppm, delay_ms;
     unsigned crash_count, established_count, rejected_count, unreachable_count;
     bool trace;
@@ -112,7 +114,9 @@ void cm_world_drain(struct cm_world *w, unsigned node);
 struct net_addr cm_world_addr(unsigned node);
 
 /* cm_program.c */
-void program_connect(struct cm_world *w, unsigned node, unsigned target, bool sidr);
+/* Returns NULL when the world is full. */
+struct side *program_connect(struct cm_world *w, unsigned node, unsigned target, bool sidr,
+                             uint32_t qpn); /* 0: a new one */
 /* Handles all events of a node. */
 void program_events(struct cm_world *w, unsigned node);
 /* Earliest deed that is due, WORLD_NEVER when none. */

@@ -706,6 +706,30 @@ static void cm_input_rep__stale_qpn(void **state)
     rig_end(&rig);
 }
 
+/* A peer that restarted between its REP and a delayed copy of our REQ answers twice, from two
+ * lives. */
+static void cm_input_rep__of_another_life(void **state)
+{
+    (void)state;
+    for (int ready = 0; ready < 2; ready++) {
+        rig_begin(&rig, 8);
+        struct cm_id *id = ready ? rig_active(&rig) : rig_rep_rcvd(&rig);
+        enum cm_state before = cm_id_state(id);
+        struct cm_msg m = peer_msg(CM_REP, rig_comm_id(id));
+        m.rep.local_comm_id++;
+        rig_say(&rig, &m);
+        const struct cm_msg *rej = rig_hear(&rig, CM_REJ);
+        assert_int_equal(rej->rej.reason, CM_REJ_INVALID_COMM_ID);
+        assert_int_equal(rej->rej.remote_comm_id, PEER_ID + 1);
+        assert_int_equal(rej->rej.local_comm_id, rig_comm_id(id));
+        assert_int_equal(cm_id_state(id), before);
+        rig_silent(&rig);
+        rig_no_event(&rig);
+        rig_drop(&rig, id);
+        rig_end(&rig);
+    }
+}
+
 static void cm_input_rep__bad_qpn(void **state)
 {
     (void)state;
@@ -925,6 +949,7 @@ int main(void)
         cmocka_unit_test(cm_input_req__stale_comm_id),
         cmocka_unit_test(cm_input_req__stale_before_it_was_seen),
         cmocka_unit_test(cm_input_rep__stale_qpn),
+        cmocka_unit_test(cm_input_rep__of_another_life),
         cmocka_unit_test(cm_input_rep__bad_qpn),
         cmocka_unit_test(cm_input__unknown_ids),
         cmocka_unit_test(cm_input_lap__refused),
