@@ -10,6 +10,7 @@
 #include "host/host_priv.h"
 
 enum {
+    FAREWELLS = 3,       /* DREQs at the end, as one may be lost */
     MAX_TIME_CODE = 31,  /* of 5 bits */
     ACK_DELAY_CODE = 15, /* of the answer to a packet, at most: 134 ms */
     RATE_10_GBPS = 3,    /* a code (IBA 9.11.1); nobody reads it */
@@ -122,13 +123,20 @@ int verbena_cm_id_create(struct verbena_cm *user, void *owner, struct verbena_cm
     return *out != NULL ? 0 : -ENOMEM;
 }
 
+/* Its peer needs no farewell. With rx and events held. */
+static void unknow(struct verbena_cm_id *id)
+{
+    if (id->note >= 0)
+        port_udp_deaths_forget(id->host->udp, id->note);
+    id->note = -1;
+    connect_id_move(id, NULL);
+}
+
 /* With rx and events held. */
 static void forget_connection(struct verbena_cm_id *id)
 {
     struct host *h = id->host;
-    if (id->note >= 0)
-        port_udp_deaths_forget(h->udp, id->note);
-    id->note = -1;
+    unknow(id);
     connect_ease(id);
     if (id->cm_id != NULL)
         cm_id_destroy(h->connect.cm, host_now_ns(), id->cm_id);
@@ -145,7 +153,29 @@ static void unbind(struct verbena_cm_id *id)
         return;
     s->holder = NULL;
     if (s->connections == 0)
-        atomic_store(&id->host->connect.idle_service, true);
+        atomic_store(&id->host->connect.tidy_due, true);
+}
+
+/* The peer has to be told, and may not hear it the first time: the id lives on without its user.
+ * false: that is not so. With events held. */
+static bool take_leave(struct verbena_cm_id *id)
+{
+    struct connect *c = &id->host->connect;
+    if (id->list == NULL)
+        return false;
+    enum cm_state state = cm_id_state(id->cm_id);
+    struct cm_private none = {0};
+    if (state == CM_STATE_ESTABLISHED && cm_disconnect(c->cm, host_now_ns(), id->cm_id, none) != 0)
+        return false;
+    if (state != CM_STATE_ESTABLISHED && state != CM_STATE_DREQ_SENT)
+        return false;
+    connect_ease(id);
+    connect_expect(id, 0);
+    connect_id_move(id, &c->leaving);
+    id->user->ids--;
+    c->ids--;
+    id->user = NULL;
+    return true;
 }
 
 void verbena_cm_id_destroy(struct verbena_cm_id *id)
@@ -155,9 +185,11 @@ void verbena_cm_id_destroy(struct verbena_cm_id *id)
         connect_id_free(id);
         return;
     }
-    forget_connection(id);
     unbind(id);
-    connect_id_free(id);
+    if (!take_leave(id)) {
+        forget_connection(id);
+        connect_id_free(id);
+    }
     connect_settle(h);
     progress_unlock(&h->events);
     progress_unlock(&h->rx);
@@ -288,17 +320,53 @@ void verbena_cm_unbind(struct verbena_cm_id *id)
 
 void connect_tidy(struct host *h)
 {
+    struct connect *c = &h->connect;
     struct connect_service *s, *next;
+    struct verbena_cm_id *id;
     progress_lock(&h->rx);
     progress_lock(&h->events);
-    atomic_store(&h->connect.idle_service, false);
-    for (s = TAILQ_FIRST(&h->connect.services); s != NULL; s = next) {
+    atomic_store(&c->tidy_due, false);
+    for (s = TAILQ_FIRST(&c->services); s != NULL; s = next) {
         next = TAILQ_NEXT(s, link);
         if (s->holder == NULL && s->connections == 0)
             service_give_up(h, s);
     }
+    while ((id = TAILQ_FIRST(&c->over)) != NULL) {
+        unknow(id);
+        if (id->user != NULL)
+            continue;
+        cm_id_destroy(c->cm, host_now_ns(), id->cm_id);
+        free(id);
+    }
+    connect_settle(h);
     progress_unlock(&h->events);
     progress_unlock(&h->rx);
+}
+
+static void farewell(struct host *h, const struct verbena_cm_id *id, unsigned times)
+{
+    struct cm_ends ends;
+    uint8_t mad[MAD_BYTES];
+    enum cm_state state = cm_id_state(id->cm_id);
+    if (state != CM_STATE_ESTABLISHED && state != CM_STATE_DREQ_SENT)
+        return;
+    cm_id_ends(id->cm_id, &ends);
+    cm_farewell(&ends, mad);
+    struct nic_path path = connect_path_out(&ends.path);
+    for (unsigned i = 0; i < times; i++)
+        (void)gsi_send(h->nic, &path, GSI_QPN, mad);
+}
+
+void connect_farewell(struct host *h)
+{
+    struct verbena_cm_id *id;
+    progress_lock(&h->events);
+    /* Nobody is there to repeat it, so it goes out several times at once. */
+    TAILQ_FOREACH(id, &h->connect.known, link)
+    farewell(h, id, FAREWELLS);
+    TAILQ_FOREACH(id, &h->connect.leaving, link)
+    farewell(h, id, FAREWELLS - 1);
+    progress_unlock(&h->events);
 }
 
 int verbena_cm_listen(struct verbena_cm_id *id, unsigned backlog)
@@ -493,18 +561,22 @@ int verbena_cm_sidr_connect(struct verbena_cm_id *id, const struct verbena_cm_co
     return leave_port(id, err);
 }
 
-/* The peer knows our side now: should this process die, it is told. With rx and events held. */
-static void note(struct verbena_cm_id *id)
+/* The peer is about to know our side: should this process go, it is told. With rx and events held.
+ */
+static void make_known(struct verbena_cm_id *id)
 {
     struct cm_ends ends;
+    if (id->list != NULL)
+        return;
     cm_id_ends(id->cm_id, &ends);
     struct port_connection c = {.local_id = ends.local_comm_id,
                                 .remote_id = ends.remote_comm_id,
                                 .local_qpn = ends.local_qpn,
                                 .remote_qpn = ends.remote_qpn,
                                 .path = connect_path_out(&ends.path)};
-    int index = id->note < 0 ? port_udp_deaths_note(id->host->udp, &c) : id->note;
+    int index = port_udp_deaths_note(id->host->udp, &c);
     id->note = index < 0 ? -1 : index;
+    connect_id_move(id, &id->host->connect.known);
 }
 
 /* The QP whose first packet is as good as an RTU. */
@@ -543,7 +615,7 @@ int verbena_cm_accept(struct verbena_cm_id *id, const struct verbena_cm_param *p
                                 : cm_reply(h->connect.cm, host_now_ns(), id->cm_id, &rep,
                                            private_in(&p->private_data));
     if (err == 0) {
-        note(id);
+        make_known(id);
         watch_qp(id, p->qpn);
     }
     return leave_port(id, err);
@@ -557,7 +629,7 @@ int verbena_cm_ready(struct verbena_cm_id *id, const struct verbena_cm_private *
                   ? -EINVAL
                   : cm_ready(id->host->connect.cm, host_now_ns(), id->cm_id, private_in(data));
     if (err == 0)
-        note(id);
+        make_known(id);
     return leave_port(id, err);
 }
 

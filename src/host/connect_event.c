@@ -66,6 +66,15 @@ void connect_id_free(struct verbena_cm_id *id)
     free(id);
 }
 
+void connect_id_move(struct verbena_cm_id *id, struct connect_id_list *list)
+{
+    if (id->list != NULL)
+        TAILQ_REMOVE(id->list, id, link);
+    id->list = list;
+    if (list != NULL)
+        TAILQ_INSERT_TAIL(list, id, link);
+}
+
 void connect_expect(struct verbena_cm_id *id, unsigned versions)
 {
     struct port *udp = id->host->udp;
@@ -87,7 +96,7 @@ void connect_ease(struct verbena_cm_id *id)
     struct connect_service *s = id->served;
     id->served = NULL;
     if (s != NULL && --s->connections == 0 && s->holder == NULL)
-        atomic_store(&id->host->connect.idle_service, true);
+        atomic_store(&id->host->connect.tidy_due, true);
 }
 
 static void private_is(struct verbena_cm_event *e, const uint8_t *data, size_t bytes)
@@ -252,6 +261,12 @@ static void tell_one(struct host *h, const struct cm_event *c)
     }
     e.id = c->owner;
     e.owner = e.id->owner;
+    if (e.id->list != NULL && c->type != CM_EVENT_MRA && c->type != CM_EVENT_ESTABLISHED) {
+        connect_id_move(e.id, &h->connect.over);
+        atomic_store(&h->connect.tidy_due, true);
+    }
+    if (e.id->user == NULL)
+        return;
     if (c->type != CM_EVENT_MRA)
         connect_ease(e.id);
     e.id->connected |= c->type == CM_EVENT_ESTABLISHED;
@@ -395,6 +410,12 @@ void connect_fini(struct host *h)
 {
     struct connect *c = &h->connect;
     struct connect_service *s;
+    struct verbena_cm_id *id;
+    TAILQ_CONCAT(&c->leaving, &c->over, link);
+    while ((id = TAILQ_FIRST(&c->leaving)) != NULL) {
+        TAILQ_REMOVE(&c->leaving, id, link);
+        free(id); /* the port's list knows it still, for who survives */
+    }
     while ((s = TAILQ_FIRST(&c->services)) != NULL) {
         TAILQ_REMOVE(&c->services, s, link);
         free(s); /* the claim goes with the port */

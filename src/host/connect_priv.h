@@ -32,6 +32,8 @@ struct connect_service {
     TAILQ_ENTRY(connect_service) link;
 };
 
+TAILQ_HEAD(connect_id_list, verbena_cm_id);
+
 struct connect {
     struct cm *cm;             /* NULL: nobody has used it; once made it stays */
     unsigned ids;              /* of callers */
@@ -39,11 +41,14 @@ struct connect {
     struct cm_sink sink;       /* to QP 1 */
     struct port_deaths deaths; /* called with rx held */
     TAILQ_HEAD(, connect_service) services;
+    /* Ids whose peers must hear when this process goes: of callers; given back before the peer had
+     * answered the DREQ; and those that no longer are. */
+    struct connect_id_list known, leaving, over;
     /* As the last who used the cm left it; read without a lock. */
     _Atomic uint64_t deadline_ns;
     _Atomic bool has_event;
     _Atomic bool has_output; /* QP 1 had no room */
-    _Atomic bool idle_service;
+    _Atomic bool tidy_due;
     _Atomic uint64_t count[CM_COUNTERS];
 };
 
@@ -57,15 +62,17 @@ enum { CONNECT_V4 = 1 << 0, CONNECT_V6 = 1 << 1 };
 
 struct verbena_cm_id {
     struct host *host;
-    struct verbena_cm *user;
+    struct verbena_cm *user; /* NULL: given back */
     void *owner;
     struct cm_id *cm_id;            /* NULL: neither listens nor connects */
     struct connect_service *bound;  /* its own */
     struct connect_service *served; /* passive: the one it came by, while that must stay */
     bool connected;                 /* was established once */
     struct host_object *qp;         /* passive: whose first packet counts as RTU */
-    int note;                       /* in the port's list; -1: not there */
-    unsigned expects;               /* CONNECT_V4, _V6: what the port watches over for it */
+    struct connect_id_list *list;   /* that it is in, or NULL */
+    TAILQ_ENTRY(verbena_cm_id) link;
+    int note;         /* in the port's list; -1: not there */
+    unsigned expects; /* CONNECT_V4, _V6: what the port watches over for it */
 };
 
 enum { CONNECT_HOP_LIMIT = 64 }; /* of those who name none */
@@ -111,11 +118,15 @@ void connect_settle(struct host *h);
 void connect_ease(struct verbena_cm_id *id);
 struct verbena_cm_id *connect_id_new(struct verbena_cm *user, void *owner);
 void connect_id_free(struct verbena_cm_id *id);
+/* Into another list, or none. */
+void connect_id_move(struct verbena_cm_id *id, struct connect_id_list *list);
 /* What the port shall watch over for this id from now on. */
 void connect_expect(struct verbena_cm_id *id, unsigned versions);
 
 /* connect.c */
-/* Gives up names that nobody needs any more. No lock is held. */
+/* Gives up what nobody needs any more. No lock is held. */
 void connect_tidy(struct host *h);
+/* The process goes: DREQs to all peers, without waiting for what they say. No lock is held. */
+void connect_farewell(struct host *h);
 
 #endif

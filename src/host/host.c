@@ -122,6 +122,9 @@ static int host_create(struct host **out)
     h->control_fd = h->netlink_fd = -1;
     TAILQ_INIT(&h->contexts);
     TAILQ_INIT(&h->connect.services);
+    TAILQ_INIT(&h->connect.known);
+    TAILQ_INIT(&h->connect.leaving);
+    TAILQ_INIT(&h->connect.over);
     int err = config_read(&h->config);
     err = err == 0 ? create_alive_page(h) : err;
     err = err == 0 ? create_port(h) : err;
@@ -188,8 +191,9 @@ void host_release(struct host *h)
     int cancel_state = open_lock();
     h->users--;
     if (h->users == 0 && !in_use(h)) {
+        connect_farewell(h);
         if (nic_has_output(h->nic))
-            progress_flush(h); /* the last DREQ */
+            progress_flush(h);
         stats_write(h);
         host_destroy(h);
         host_current = NULL;

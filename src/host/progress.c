@@ -253,10 +253,10 @@ void progress_dispatch(struct host *h)
         mads |= dispatch_all(h);
         progress_unlock(&h->events);
     }
-    bool idle = atomic_load_explicit(&h->connect.idle_service, memory_order_relaxed);
-    if (idle)
+    bool tidy = atomic_load_explicit(&h->connect.tidy_due, memory_order_relaxed);
+    if (tidy)
         connect_tidy(h);
-    if (mads || idle)
+    if (mads || tidy)
         progress_send(h); /* what the other one left to us, too */
 }
 
@@ -456,6 +456,8 @@ static void *helper_main(void *arg)
     while (!atomic_load(&h->stop)) {
         bool ready = helper_sleep(h, nap_ns);
         if (atomic_load_explicit(&h->flush_wanted, memory_order_relaxed)) {
+            progress_flush(h);
+            connect_farewell(h); /* may wait for what is held where the program ends */
             progress_flush(h);
             atomic_store(&h->flush_wanted, false);
         }

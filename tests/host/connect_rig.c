@@ -222,6 +222,8 @@ void rig_connect(struct rig_side *s, unsigned gid_index, uint64_t service_id)
     struct verbena_cm_connect c;
     struct greeting g;
     rig_request(gid_index == 0 ? &rig_v4 : &rig_v6, service_id, &c);
+    if (s->rig->response_timeout != 0)
+        c.response_timeout = s->rig->response_timeout;
     greet(s, gid_index, &c.param, &g);
     if (s->id == NULL)
         s->id = rig_id(s->rig);

@@ -28,7 +28,8 @@ struct rig {
     pthread_cond_t there;
     struct rig_event *event; /* those not yet taken */
     unsigned events;
-    bool refuse; /* new ids */
+    bool refuse;              /* new ids */
+    uint8_t response_timeout; /* of rig_connect; 0: rig_request's */
 };
 
 void rig_open(struct rig *r);

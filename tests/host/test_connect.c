@@ -19,6 +19,7 @@
 
 #include "../port/private_net.h"
 #include "connect_rig.h"
+#include "host/host_priv.h"
 
 static uint64_t tcp(uint16_t port)
 {
@@ -468,6 +469,122 @@ static void connect__peer_of_a_killed_process_is_told(void **state)
     rig_close(&r);
 }
 
+/* Ends without having said anything: the C library's exit, and with a last message. */
+static void connect__peer_of_a_process_that_ends_is_told(void **state)
+{
+    (void)state;
+    for (unsigned closes = 0; closes < 2; closes++) {
+        struct rig r;
+        struct rig_side a;
+        struct rig_event q;
+        int up[2], status;
+        assert_int_equal(pipe(up), 0);
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            struct rig_side b;
+            rig_open(&r);
+            rig_side_open(&b, &r);
+            struct verbena_cm_id *l = rig_listen(&r, tcp(7013), NULL);
+            byte_to(up[1]);
+            rig_accept(&b, l, 0);
+            rig_wait(&r, b.id, VERBENA_CM_ESTABLISHED, &q);
+            if (!closes)
+                exit(0);
+            rig_side_close(&b);
+            rig_destroy(&r, l);
+            rig_close(&r);
+            _exit(0);
+        }
+        byte_from(up[0]);
+        rig_open(&r);
+        rig_side_open(&a, &r);
+        rig_connect(&a, 0, tcp(7013));
+        rig_ready(&a, 0);
+        rig_wait(&r, a.id, VERBENA_CM_ESTABLISHED, &q);
+        rig_wait(&r, a.id, VERBENA_CM_DREQ, &q);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        rig_side_close(&a);
+        rig_close(&r);
+        close(up[0]);
+        close(up[1]);
+    }
+}
+
+static void connect__losses_cost_time_only(void **state)
+{
+    (void)state;
+    struct rig r;
+    assert_int_equal(setenv("VERBENA_FAULT", "drop=10%", 1), 0);
+    rig_open(&r);
+    struct verbena_cm_id *l = rig_listen(&r, tcp(7014), NULL);
+    r.response_timeout = 13; /* 34 ms */
+    for (unsigned i = 0; i < 20; i++) {
+        struct rig_side a, b;
+        struct rig_event q;
+        rig_side_open(&a, &r);
+        rig_side_open(&b, &r);
+        join(&a, &b, l, tcp(7014), i % 2);
+        assert_true(write_works(&a));
+        if (i % 3 != 0)
+            assert_int_equal(verbena_cm_disconnect(b.id, NULL), 0);
+        else
+            rig_destroy(&r, b.id);
+        rig_wait(&r, a.id, VERBENA_CM_DREQ, &q);
+        if (i % 3 != 0)
+            rig_wait(&r, b.id, VERBENA_CM_DISCONNECTED, &q);
+        else
+            b.id = NULL;
+        rig_side_close(&a);
+        rig_side_close(&b);
+    }
+    rig_destroy(&r, l);
+    rig_close(&r);
+    assert_int_equal(unsetenv("VERBENA_FAULT"), 0);
+}
+
+/* 300 in sequence leave nothing: no descriptor, no entry anywhere. */
+static void connect__many_in_sequence_leave_nothing(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct rig_event q;
+    rig_open(&r);
+    struct verbena_cm_id *l = rig_listen(&r, tcp(7015), NULL);
+    unsigned descriptors = 0;
+    for (unsigned i = 0; i < 300; i++) {
+        struct verbena_cm_connect c;
+        struct verbena_cm_param p = {.qpn = 0x10000 + i};
+        struct verbena_cm_id *a = rig_id(&r);
+        rig_request(&rig_v4, tcp(7015), &c);
+        c.param.qpn = 0x20000 + i;
+        assert_int_equal(verbena_cm_connect(a, &c), 0);
+        rig_wait(&r, l, VERBENA_CM_REQ, &q);
+        struct verbena_cm_id *b = q.e.id;
+        assert_int_equal(verbena_cm_accept(b, &p), 0);
+        rig_wait(&r, a, VERBENA_CM_REP, &q);
+        assert_int_equal(verbena_cm_ready(a, NULL), 0);
+        rig_wait(&r, b, VERBENA_CM_ESTABLISHED, &q);
+        rig_destroy(&r, i % 2 ? a : b);
+        rig_wait(&r, i % 2 ? b : a, i % 2 ? VERBENA_CM_DREQ : VERBENA_CM_ESTABLISHED, &q);
+        rig_destroy(&r, i % 2 ? b : a);
+        if (i == 50)
+            descriptors = open_descriptors();
+    }
+    assert_int_equal(open_descriptors(), descriptors);
+    for (unsigned i = 0; i < 2000 && host_current->nic->gsi.rx_count != 0; i++)
+        usleep(1000);
+    usleep(100000);
+    struct connect *c = &host_current->connect;
+    progress_lock(&host_current->events);
+    assert_int_equal(c->ids, 1);
+    assert_true(TAILQ_EMPTY(&c->known) && TAILQ_EMPTY(&c->leaving) && TAILQ_EMPTY(&c->over));
+    progress_unlock(&host_current->events);
+    rig_destroy(&r, l);
+    rig_close(&r);
+}
+
 static void connect__stopped_server_is_unreachable(void **state)
 {
     (void)state;
@@ -591,6 +708,9 @@ int main(void)
         cmocka_unit_test(connect__names_exclude_one_another),
         cmocka_unit_test(connect__name_stays_until_the_rtu),
         cmocka_unit_test(connect__peer_of_a_killed_process_is_told),
+        cmocka_unit_test(connect__peer_of_a_process_that_ends_is_told),
+        cmocka_unit_test(connect__losses_cost_time_only),
+        cmocka_unit_test(connect__many_in_sequence_leave_nothing),
         cmocka_unit_test(connect__stopped_server_is_unreachable),
         cmocka_unit_test(connect__child_inherits_nothing),
         cmocka_unit_test(connect__many_threads_one_server),

@@ -31,6 +31,30 @@ static void check_private(const struct rig_event *q, size_t n, size_t room)
     assert_memory_equal(q->data + n, zeros, room - n);
 }
 
+static void check_req(const struct rig_event *q, struct rig *r, const struct net_addr *addr,
+                      const struct verbena_cm_connect *c)
+{
+    assert_ptr_equal(q->e.listen_owner, r);
+    assert_int_equal(q->e.service_id, c->service_id);
+    assert_true(q->e.has_ip);
+    assert_int_equal(q->e.peer_port, 4000);
+    assert_memory_equal(&q->e.peer_addr, addr, sizeof(*addr));
+    assert_memory_equal(&q->e.local_addr, addr, sizeof(*addr));
+    assert_memory_equal(&q->e.path.local, addr, sizeof(*addr));
+    assert_memory_equal(&q->e.path.remote, addr, sizeof(*addr));
+    assert_int_equal(q->e.qp_type, QP_TYPE_RC);
+    assert_int_equal(q->e.path_mtu_bytes, 1024);
+    assert_int_equal(q->e.ack_timeout, 8);
+    assert_int_equal(q->e.param.qpn, 0x123456);
+    assert_int_equal(q->e.param.psn, 0x654321);
+    assert_int_equal(q->e.param.responder_resources, 5);
+    assert_int_equal(q->e.param.initiator_depth, 4);
+    assert_int_equal(q->e.param.retry_count, 7);
+    assert_int_equal(q->e.param.rnr_retry_count, 6);
+    assert_int_equal(q->e.param.flow_control, true);
+    assert_int_equal(q->e.param.srq, c->param.srq);
+}
+
 static void event__req_and_rep_say_what_was_given(void **state)
 {
     (void)state;
@@ -47,25 +71,7 @@ static void event__req_and_rep_say_what_was_given(void **state)
         c.param.private_data = bytes_of(VERBENA_CM_REQ_IP_BYTES);
         assert_int_equal(verbena_cm_connect(a, &c), 0);
         rig_wait(&r, l, VERBENA_CM_REQ, &q);
-        assert_ptr_equal(q.e.listen_owner, &r);
-        assert_int_equal(q.e.service_id, c.service_id);
-        assert_true(q.e.has_ip);
-        assert_int_equal(q.e.peer_port, 4000);
-        assert_memory_equal(&q.e.peer_addr, addr, sizeof(*addr));
-        assert_memory_equal(&q.e.local_addr, addr, sizeof(*addr));
-        assert_memory_equal(&q.e.path.local, addr, sizeof(*addr));
-        assert_memory_equal(&q.e.path.remote, addr, sizeof(*addr));
-        assert_int_equal(q.e.qp_type, QP_TYPE_RC);
-        assert_int_equal(q.e.path_mtu_bytes, 1024);
-        assert_int_equal(q.e.ack_timeout, 8);
-        assert_int_equal(q.e.param.qpn, 0x123456);
-        assert_int_equal(q.e.param.psn, 0x654321);
-        assert_int_equal(q.e.param.responder_resources, 5);
-        assert_int_equal(q.e.param.initiator_depth, 4);
-        assert_int_equal(q.e.param.retry_count, 7);
-        assert_int_equal(q.e.param.rnr_retry_count, 6);
-        assert_int_equal(q.e.param.flow_control, true);
-        assert_int_equal(q.e.param.srq, v6);
+        check_req(&q, &r, addr, &c);
         check_private(&q, VERBENA_CM_REQ_IP_BYTES, VERBENA_CM_REQ_IP_BYTES);
         struct verbena_cm_id *b = q.e.id;
         struct verbena_cm_param p = {.qpn = 0xabcdef,
