@@ -238,7 +238,8 @@ static void try_again(struct cm_world *w, const struct side *s, const struct cm_
 /* After the last fault, what goes out for the next time is answered. */
 static bool gave_up_in_vain(const struct cm_world *w, const struct side *s)
 {
-    return w->stopped && !s->mra &&
+    /* There is no MRA for SIDR: a slow program looks like none. */
+    return w->stopped && !s->mra && !s->sidr &&
            w->now_ns > w->stop_ns + 2 * ((uint64_t)4096 << WORLD_RESPONSE_CODE);
 }
 

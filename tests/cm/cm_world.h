@@ -22,7 +22,7 @@ enum {
     WORLD_IDS = 128,
     WORLD_WHY = 400,
     WORLD_RESPONSE_CODE = 12, /* 16.8 ms */
-    WORLD_ACK_CODE = 10,      /* TIMEWAIT 4.2 ms */
+    WORLD_ACK_CODE = 13,      /* TIMEWAIT 33.6 ms: repetitions meet it */
 };
 #define WORLD_MS    1000000u
 #define WORLD_NEVER UINT64_MAX
