@@ -95,7 +95,7 @@ struct verbena_cm_param {
     uint8_t retry_count;                          /* REQ: of the QPs */
     uint8_t rnr_retry_count;                      /* of the peer's QP */
     bool flow_control, srq;
-    uint32_t ece_vendor_id, ece_options; /* REQ; REP and SIDR_REP: vendor only */
+    uint32_t ece_vendor_id, ece_options; /* options: only what the peer said */
     struct verbena_cm_private private_data;
 };
 
@@ -183,7 +183,8 @@ VERBENA_EXPORT void verbena_cm_unlisten(struct verbena_cm_id *id);
 /* Sends a REQ. An id whose last try has ended (REJ, UNREACHABLE, TIMEWAIT_EXIT) may try again.
  * -ENOMEM: too many connections. */
 VERBENA_EXPORT int verbena_cm_connect(struct verbena_cm_id *id, const struct verbena_cm_connect *c);
-/* Passive, after REQ: sends a REP. A first packet for the QP of this number counts as RTU. */
+/* Passive, after REQ: sends a REP. A first packet for the QP of this number counts as RTU
+ * while it is in RTR. */
 VERBENA_EXPORT int verbena_cm_accept(struct verbena_cm_id *id,
                                      const struct verbena_cm_param *param);
 /* Active, after REP: sends the RTU. */

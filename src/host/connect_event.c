@@ -362,17 +362,15 @@ static void take_mads(struct host *h)
 bool connect_serve(struct host *h)
 {
     struct connect *c = &h->connect;
-    do {
-        take_mads(h);
-        if (c->cm == NULL)
-            continue;
+    take_mads(h);
+    if (c->cm != NULL) {
         uint64_t looked = atomic_load(&h->looked_ns);
         if (cm_deadline(c->cm) <= looked)
             cm_advance(c->cm, looked);
         connect_settle(h);
         tell_all(h);
         connect_settle(h);
-    } while (connect_work(h));
+    }
     bool queued = c->mads_queued;
     c->mads_queued = false;
     return queued;

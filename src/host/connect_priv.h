@@ -102,7 +102,8 @@ void connect_init(struct host *h);
 void connect_fini(struct host *h);
 /* Is there anything for connect_serve, as far as can be seen without a lock? */
 bool connect_work(const struct host *h);
-/* With events held: takes MADs, tells the time, calls back, sends. True: QP 1 has to send now. */
+/* With events held: takes some MADs, tells the time, calls back, answers. True: QP 1 has to send
+ * now. */
 bool connect_serve(struct host *h);
 static inline uint64_t connect_deadline(const struct connect *c)
 {

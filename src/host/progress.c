@@ -30,6 +30,7 @@ enum {
     STREAM_PACKETS = 16,   /* so many at a wake are a stream: more will come */
     CROWDED_MAX = 12, /* 2 for a wake that found nothing, 1 for one that shared with a poller */
     HELPER_STACK_BYTES = 512 << 10,
+    DISPATCH_ROUNDS_MAX = 64, /* of one call, in a flood of MADs; the helper goes on */
     FAREWELL_TURN_NS = 50000,
     FAREWELL_TURNS = 400,     /* 20 ms and more */
     HELPER_SLICE_NS = 100000, /* the least that the kernel takes */
@@ -245,8 +246,9 @@ static void look_for_connect(struct host *h)
 void progress_dispatch(struct host *h)
 {
     bool mads = false;
+    unsigned round = 0;
     look_for_connect(h);
-    for (;;) {
+    for (; round < DISPATCH_ROUNDS_MAX; round++) {
         atomic_thread_fence(memory_order_seq_cst);
         if (!dispatch_work(h) || !try_lock(&h->events))
             break;
@@ -256,8 +258,14 @@ void progress_dispatch(struct host *h)
     bool tidy = atomic_load_explicit(&h->connect.tidy_due, memory_order_relaxed);
     if (tidy)
         connect_tidy(h);
-    if (mads || tidy)
-        progress_send(h); /* what the other one left to us, too */
+    if (mads || tidy) {
+        send_queued(h, host_now_ns()); /* what others left to us, too */
+        check_sleeper(h);
+        if (dispatch_work(h))
+            wake(h);
+    } else if (round == DISPATCH_ROUNDS_MAX) {
+        wake(h);
+    }
 }
 
 void progress_send(struct host *h)
