@@ -21,7 +21,8 @@
 #include "stats.h"
 #include "tool.h"
 
-#define LIBRARY "libibverbs.so.1"
+#define LIBRARY    "libibverbs.so.1"
+#define CM_LIBRARY "librdmacm.so.1" /* in the same folder */
 
 enum { OPTION_PCAP = 256, OPTION_FAULT, OPTION_STATS };
 
@@ -120,7 +121,9 @@ static void set_preload(void)
     char *value;
     if (before == NULL || before[0] == '\0')
         before = "";
-    if (asprintf(&value, "%s%s%s", before, before[0] != '\0' ? ":" : "", library) < 0)
+    int folder = (int)(strlen(library) - strlen(LIBRARY));
+    if (asprintf(&value, "%s%s%s:%.*s" CM_LIBRARY, before, before[0] != '\0' ? ":" : "", library,
+                 folder, library) < 0)
         tool_die(TOOL_FAILED, "out of memory");
     set("LD_PRELOAD", value);
     free(value);

@@ -15,6 +15,7 @@
 static pthread_mutex_t channel_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t channel_fork_once = PTHREAD_ONCE_INIT;
 static _Atomic unsigned channel_generation;
+static int channel_cancel_state; /* of who holds the mutex, to be restored */
 
 int rdma_fail(int err)
 {
@@ -34,19 +35,30 @@ static void channel_watch_fork(void)
     pthread_atfork(rdma_lock, rdma_unlock, channel_in_child);
 }
 
+/* A thread that is cancelled (rping does that) must not take the mutex with it. */
 void rdma_lock(void)
 {
+    int was;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
     pthread_mutex_lock(&channel_mutex);
+    channel_cancel_state = was;
 }
 
 void rdma_unlock(void)
 {
+    int was = channel_cancel_state;
+
     pthread_mutex_unlock(&channel_mutex);
+    pthread_setcancelstate(was, NULL);
 }
 
 void rdma_wait(pthread_cond_t *cond)
 {
+    int was = channel_cancel_state;
+
     pthread_cond_wait(cond, &channel_mutex);
+    channel_cancel_state = was;
 }
 
 unsigned rdma_generation(void)
@@ -83,8 +95,14 @@ RDMACM_ABI void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
     struct rdma_channel_obj *ch = obj_channel(channel);
 
+    rdma_lock();
+    ch->closed = true;
+    /* rping ends with a thread that waits on it: that one keeps what it looks at. */
+    bool waited_on = ch->waiters > 0;
+    rdma_unlock();
     close(channel->fd);
-    free(ch);
+    if (!waited_on)
+        free(ch);
 }
 
 struct rdma_event_obj *rdma_event_new(struct rdma_id_obj *id, enum rdma_cm_event_type type,
@@ -142,6 +160,15 @@ void rdma_event_purge(struct rdma_id_obj *id, struct rdma_event_list *requests)
     }
 }
 
+void rdma_event_drop(struct rdma_event_obj *e)
+{
+    rdma_lock();
+    e->counted->delivered--;
+    pthread_cond_broadcast(&e->counted->acks);
+    rdma_unlock();
+    free(e);
+}
+
 void rdma_event_move(struct rdma_id_obj *id, struct rdma_event_channel *to)
 {
     struct rdma_channel_obj *from = obj_channel(id->pub.channel);
@@ -178,23 +205,43 @@ int rdma_event_raise(struct rdma_id_obj *id, enum rdma_cm_event_type type, int s
     return 0;
 }
 
+/* The first event, or NULL: its id was destroyed or moved between the read and the lock. */
+static struct rdma_event_obj *channel_first(struct rdma_channel_obj *ch)
+{
+    struct rdma_event_obj *e = TAILQ_FIRST(&ch->events);
+
+    if (e != NULL) {
+        TAILQ_REMOVE(&ch->events, e, link);
+        e->counted->delivered++;
+    }
+    return e;
+}
+
 /* Waits, unless the fd is O_NONBLOCK. NULL and errno: EAGAIN, EINTR... */
 static struct rdma_event_obj *channel_take(struct rdma_channel_obj *ch)
 {
+    struct rdma_event_obj *e = NULL;
+    bool closed;
+
+    rdma_lock();
+    ch->waiters++;
+    rdma_unlock();
     for (;;) {
         uint64_t one;
-        if (read(ch->pub.fd, &one, sizeof(one)) < 0)
-            return NULL;
+        ssize_t n = read(ch->pub.fd, &one, sizeof(one));
+        int err = errno;
         rdma_lock();
-        struct rdma_event_obj *e = TAILQ_FIRST(&ch->events);
-        if (e != NULL) {
-            TAILQ_REMOVE(&ch->events, e, link);
-            e->counted->delivered++;
-        }
+        closed = ch->closed;
+        if (n > 0 && !closed)
+            e = channel_first(ch);
+        if (e != NULL || closed || n < 0)
+            ch->waiters -= closed ? 0 : 1;
         rdma_unlock();
-        if (e != NULL)
+        errno = err;
+        if (e != NULL || (n < 0 && !closed))
             return e;
-        /* Its id was destroyed or moved between the read and the lock. */
+        while (closed) /* as in the kernel, where who waits on a closed channel waits for ever */
+            pause();
     }
 }
 

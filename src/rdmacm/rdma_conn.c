@@ -121,11 +121,17 @@ static void conn_prepare(struct rdma_id_obj *id, struct verbena_cm_connect *c)
     };
 }
 
+int rdma_conn_ask(struct rdma_id_obj *id)
+{
+    return rdma_id_datagram(id) ? -verbena_cm_sidr_connect(id->cm, &id->request)
+                                : -verbena_cm_connect(id->cm, &id->request);
+}
+
 RDMACM_ABI int rdma_connect(struct rdma_cm_id *pub, struct rdma_conn_param *param)
 {
     struct rdma_id_obj *id = obj_id(pub);
     bool datagram = rdma_id_datagram(id);
-    struct verbena_cm_connect c;
+    struct verbena_cm_connect *c = &id->request;
 
     int err =
         conn_check(id, param, datagram ? VERBENA_CM_SIDR_REQ_IP_BYTES : VERBENA_CM_REQ_IP_BYTES);
@@ -135,10 +141,13 @@ RDMACM_ABI int rdma_connect(struct rdma_cm_id *pub, struct rdma_conn_param *para
         return rdma_fail(err);
     if (!rdma_id_step(id, ID_ROUTE_RESOLVED, ID_CONNECTING))
         return rdma_fail(EINVAL);
-    conn_prepare(id, &c);
-    c.param = conn_param(id, param, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH);
-    id->conn.retry_count = c.param.retry_count;
-    err = datagram ? -verbena_cm_sidr_connect(id->cm, &c) : -verbena_cm_connect(id->cm, &c);
+    conn_prepare(id, c);
+    c->param = conn_param(id, param, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH);
+    id->conn.retry_count = c->param.retry_count;
+    if (c->param.private_data.bytes > 0)
+        memcpy(id->request_data, c->param.private_data.data, c->param.private_data.bytes);
+    c->param.private_data.data = id->request_data;
+    err = rdma_conn_ask(id);
     if (err != 0) {
         rdma_id_step(id, ID_CONNECTING, ID_ROUTE_RESOLVED);
         return rdma_fail(err);

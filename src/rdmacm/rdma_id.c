@@ -99,10 +99,11 @@ RDMACM_ABI int rdma_destroy_id(struct rdma_cm_id *pub)
     struct rdma_event_list requests = TAILQ_HEAD_INITIALIZER(requests);
     struct rdma_event_obj *e;
 
-    if (id->cm != NULL)
-        verbena_cm_id_destroy(id->cm); /* no events from now on */
+    id_ack_own(id);
     rdma_lock();
+    id->closing = true;
     rdma_event_purge(id, &requests);
+    id_await_acks(id); /* also of threads that still work on an event */
     rdma_unlock();
     /* Connections that the program has never seen; their peers are told no. */
     while ((e = TAILQ_FIRST(&requests)) != NULL) {
@@ -110,10 +111,8 @@ RDMACM_ABI int rdma_destroy_id(struct rdma_cm_id *pub)
         rdma_destroy_id(e->pub.id);
         free(e);
     }
-    id_ack_own(id);
-    rdma_lock();
-    id_await_acks(id);
-    rdma_unlock();
+    if (id->cm != NULL)
+        verbena_cm_id_destroy(id->cm); /* no calls from it any more */
     if (id->sync)
         rdma_destroy_event_channel(pub->channel);
     rdma_freeaddrinfo(id->addrinfo);

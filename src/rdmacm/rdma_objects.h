@@ -37,6 +37,8 @@ struct rdma_channel_obj {
     struct rdma_event_channel pub; /* fd: an eventfd that counts the list */
     TAILQ_HEAD(rdma_event_list, rdma_event_obj) events;
     unsigned generation;
+    unsigned waiters; /* threads in rdma_get_cm_event, under the lock */
+    bool closed;
 };
 
 /* The order of states: IDLE -> BOUND -> ADDR_RESOLVED -> ROUTE_RESOLVED -> CONNECTING -> CONNECTED
@@ -73,6 +75,7 @@ struct rdma_id_obj {
     enum rdma_id_state state;
     unsigned generation;
     bool sync;    /* its channel is its own, and calls wait */
+    bool closing; /* rdma_destroy_id has begun: no more events */
     bool claimed; /* its service is bound in the connection manager */
     bool reuse_addr;
     bool af_only;
@@ -83,7 +86,10 @@ struct rdma_id_obj {
     struct rdma_device *device;
     struct verbena_cm_id *cm; /* or NULL: not needed so far */
     struct rdma_conn conn;
-    int backlog;
+    /* What it asks its peer, for when nobody listens there yet. */
+    struct verbena_cm_connect request;
+    uint8_t request_data[RDMA_PRIVATE_BYTES];
+    unsigned refusals;
     uint32_t delivered, acked; /* events got and acknowledged */
     pthread_cond_t acks;
     /* A passive endpoint: what QPs its connections are to have. */
@@ -127,6 +133,8 @@ void rdma_event_push(struct rdma_event_obj *e);
 /* Events of this id that nobody got; those of new connections go to requests: their ids must be
  * destroyed. */
 void rdma_event_purge(struct rdma_id_obj *id, struct rdma_event_list *requests);
+/* Got, but not by the program. */
+void rdma_event_drop(struct rdma_event_obj *e);
 void rdma_event_move(struct rdma_id_obj *id, struct rdma_event_channel *to);
 /* An event that is there as soon as the call was made. 0 or -1 and errno. */
 int rdma_event_raise(struct rdma_id_obj *id, enum rdma_cm_event_type type, int status);
@@ -191,7 +199,8 @@ int rdma_qp_attr_ah(struct rdma_id_obj *id, const struct nic_path *path, struct 
 int rdma_qp_attr_fill(struct rdma_id_obj *id, struct ibv_qp_attr *attr, int *mask);
 int rdma_qp_to(struct rdma_id_obj *id, enum ibv_qp_state state);
 
-/* rdma_conn.c */
+/* rdma_conn.c: sends the id's request, again. 0 or a positive errno. */
+int rdma_conn_ask(struct rdma_id_obj *id);
 uint32_t rdma_random_psn(void);
 
 /* rdma_engine.c: the connection manager's id behind an id. 0 or a positive errno. */

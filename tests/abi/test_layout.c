@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "rdmacm/rdmacm_newer.h"
 #include "verbs/verbs_newer.h"
 
 #define ROW(expr, n)                                                                               \
@@ -48,6 +49,25 @@ static const struct layout_row layout_constant[] = {
     ROW(offsetof(struct ibv_context, abi_compat), 320),
 };
 
+static const struct layout_row layout_rdmacm[] = {
+    ROW(sizeof(struct rdma_cm_id), 416),
+    ROW(sizeof(struct rdma_cm_event), 80),
+    ROW(sizeof(struct rdma_conn_param), 24),
+    ROW(sizeof(struct rdma_ud_param), 56),
+    ROW(sizeof(struct rdma_addrinfo), 96),
+    ROW(sizeof(struct rdma_route), 312),
+    ROW(sizeof(union rdma_event_param_newest), 56),
+    ROW(offsetof(struct rdma_cm_id, qp), 24),
+    ROW(offsetof(struct rdma_cm_id, route), 32),
+    ROW(offsetof(struct rdma_cm_id, ps), 344),
+    ROW(offsetof(struct rdma_cm_id, event), 352),
+    ROW(offsetof(struct rdma_cm_id, qp_type), 408),
+    ROW(offsetof(struct rdma_cm_event, event), 16),
+    ROW(offsetof(struct rdma_cm_event, param), 24),
+    ROW(offsetof(struct rdma_conn_param, qp_num), 16),
+    ROW(offsetof(union rdma_event_param_newest, arg), 0),
+};
+
 static const struct layout_row layout_newest[] = {
     ROW(sizeof(struct verbs_context_newest), 696),
     ROW(sizeof(union qp_newest), 360),
@@ -73,6 +93,12 @@ static void layout__same_in_every_release(void **state)
     layout_check(layout_constant, sizeof(layout_constant) / sizeof(layout_constant[0]));
 }
 
+static void layout__rdmacm(void **state)
+{
+    (void)state;
+    layout_check(layout_rdmacm, sizeof(layout_rdmacm) / sizeof(layout_rdmacm[0]));
+}
+
 static void layout__newest(void **state)
 {
     (void)state;
@@ -94,6 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layout__same_in_every_release),
+        cmocka_unit_test(layout__rdmacm),
         cmocka_unit_test(layout__newest),
         cmocka_unit_test(verbs_context__grows_upwards),
     };

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""test_programs.py LIBRARY: each program of perftest and ibverbs-utils starts with our library in
-front, all symbols bound at once, and shows its usage. Wherever the loader would stop it, so would a
-user's run."""
+"""test_programs.py LIBRARY...: each program of perftest, ibverbs-utils and rdmacm-utils starts with
+our libraries in front, all symbols bound at once, and shows its usage. Wherever the loader would
+stop it, so would a user's run."""
 
 import os
 import subprocess
@@ -10,10 +10,10 @@ import sys
 
 import abi
 
-PACKAGES = ("perftest", "ibverbs-utils")
+PACKAGES = ("perftest", "ibverbs-utils", "rdmacm-utils")
 LOADER_SAYS = ("symbol lookup error", "undefined symbol", "not found (required by", "cannot open")
 # What each says when asked for help; programs without --help complain of it, then show their usage.
-EXPECT = {"ibv_devices": "node GUID"}
+EXPECT = {"ibv_devices": "node GUID", "rcopy": "usage 1:", "rping": "rping -s"}
 
 
 def sanitizer(library):
@@ -40,17 +40,17 @@ def start(path, env):
     if run.returncode < 0 or run.returncode == 127:
         problems.append(f"ended with {run.returncode}")
     expect = EXPECT.get(os.path.basename(path), "Usage:")
-    if not problems and expect not in said:
+    if not problems and expect.lower() not in said.lower():
         problems.append(f"no «{expect}» in: {said.strip()[:200]}")
     return problems
 
 
 def main():
-    library = os.path.abspath(sys.argv[1])
+    libraries = [os.path.abspath(library) for library in sys.argv[1:]]
     tap = abi.Tap()
     env = dict(
         os.environ,
-        LD_PRELOAD=":".join(sanitizer(library) + [library]),
+        LD_PRELOAD=":".join(sanitizer(libraries[0]) + libraries),
         LD_BIND_NOW="1",
         ASAN_OPTIONS="detect_leaks=0",
     )

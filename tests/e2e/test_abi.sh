@@ -1,10 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# libibverbs.so.1 as released: what it exports, and that Debian's programs start with it.
+# libibverbs.so.1 and librdmacm.so.1 as released: what they export, and that Debian's programs start
+# with them.
 set -u
 here=$(dirname "$0")
-library=${VERBENA_BUILD:?}/libibverbs.so.1
+ibverbs=${VERBENA_BUILD:?}/libibverbs.so.1
+rdmacm=$VERBENA_BUILD/librdmacm.so.1
 failed=0
-python3 "$here/../abi/test_symbols.py" "$library" || failed=1
-python3 "$here/../abi/test_programs.py" "$library" || failed=1
+python3 "$here/../abi/test_symbols.py" "$ibverbs" || failed=1
+python3 "$here/../abi/test_symbols.py" "$rdmacm" || failed=1
+python3 "$here/../abi/test_programs.py" "$ibverbs" "$rdmacm" || failed=1
 exit "$failed"

@@ -155,7 +155,8 @@ def arguments():
 
 def preload():
     """Appended to what is there; `verbena` is the program's process, not its parent."""
-    ours = os.path.join(os.path.realpath(os.path.dirname(VERBENA)), "libibverbs.so.1")
+    folder = os.path.realpath(os.path.dirname(VERBENA))
+    ours = ":".join(os.path.join(folder, name) for name in ("libibverbs.so.1", "librdmacm.so.1"))
     for before, want in (("", ours), ("/usr/lib/none.so", "/usr/lib/none.so:" + ours)):
         command = [VERBENA, "run", "sh", "-c", "echo $LD_PRELOAD; echo $$"]
         with e2e.Process(command, env={"LD_PRELOAD": before}) as process:
@@ -253,7 +254,7 @@ def folder_with_space(folder):
     for name in ("a folder", "a:folder"):
         path = os.path.join(folder, name)
         os.mkdir(path)
-        for part in ("verbena", "libibverbs.so.1", "libverbena.so.0"):
+        for part in ("verbena", "libibverbs.so.1", "librdmacm.so.1", "libverbena.so.0"):
             shutil.copy(os.path.join(os.path.dirname(VERBENA), part), path)
         status, out, errors = run([os.path.join(path, "verbena"), "run", "true"])
         demand(status == UNAVAILABLE and "LD_PRELOAD cannot hold" in errors, out + errors)
