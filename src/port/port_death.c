@@ -25,8 +25,8 @@
 
 enum {
     DEATH_MAGIC = 0x56425744,
-    TRIES_MAX = 14,     /* 0.8 s: then it lives, and has another executor */
-    SEARCH_SLOTS = 128, /* of one step */
+    TRIES_MAX = 14,    /* 0.8 s: then it lives, and has another executor */
+    SEARCH_SLOTS = 32, /* of one step: some 80 us in which nothing is received */
     READ_ENTRIES = 32,
     ROOM_ENTRIES = 1024, /* memory is taken for so many more */
 };
