@@ -50,7 +50,7 @@ def rping_closed_port():
     demand(status != 0 and "RDMA_CM_EVENT_REJECTED, error 8" in text, f"{status}: {text}")
 
 
-def rping_many(clients=16):
+def rping_many(clients=4):
     """Several at once, to one server that forks nothing and keeps all apart."""
     with Process(on_nic("rping", "-s", "-a", "127.0.0.1", "-P")) as server:
         listening(server)
