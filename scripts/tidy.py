@@ -73,6 +73,7 @@ TESTED_IN = {
     "src/host/queue_pair.c": "tests/host/test_host.c",
     "src/host/stats.c": "tests/e2e/test_tools.py",
     "src/port/port_flow.c": "tests/port/test_port_udp.c",
+    "src/port/port_group.c": "tests/verbs/test_live_datagram.c",
     "src/port/port_holder.c": "tests/port/test_port_udp.c",
     "src/port/port_slot.c": "tests/port/test_port_udp.c",
     "src/port/port_udp_rx.c": "tests/port/test_port_udp.c",

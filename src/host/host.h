@@ -135,6 +135,12 @@ VERBENA_EXPORT int verbena_qp_modify(struct verbena_context *ctx, struct qp *qp,
 VERBENA_EXPORT int verbena_qp_query(struct verbena_context *ctx, struct qp *qp,
                                     struct nic_qp_attr *attr, struct nic_qp_cap *cap);
 VERBENA_EXPORT int verbena_qp_destroy(struct verbena_context *ctx, struct qp *qp);
+/* A UD QP into a multicast group, on the context's interface, and out of it. -EINVAL: no UD QP, no
+ * group, not attached; -ENOMEM: too many; others from the system. */
+VERBENA_EXPORT int verbena_mcast_attach(struct verbena_context *ctx, struct qp *qp,
+                                        const struct net_addr *group);
+VERBENA_EXPORT int verbena_mcast_detach(struct verbena_context *ctx, struct qp *qp,
+                                        const struct net_addr *group);
 /* Queues one WR; verbena_kick sends what was queued. -errno, see wq.h. */
 VERBENA_EXPORT int verbena_post_send(struct verbena_context *ctx, struct qp *qp,
                                      const struct nic_send_wr *wr);

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "port/port_group.h"
+
 enum {
     SPORT_FIRST = 0xC000,
     SPORT_MASK = 0x3fff,
@@ -126,6 +128,8 @@ int verbena_qp_destroy(struct verbena_context *ctx, struct qp *qp)
         return -EIO;
     struct host *h = ctx->host;
     struct host_object *o = qp->owner;
+    if (mcast_attached(h->nic, qp))
+        return -EBUSY;
     /* The program may have seen the partner's last message before its ACK left: without that ACK
      * the partner would ask in vain until its retries are exhausted. */
     progress_flush(h);
@@ -139,6 +143,38 @@ int verbena_qp_destroy(struct verbena_context *ctx, struct qp *qp)
     progress_unlock(&h->events);
     progress_dispatch(h);
     return 0;
+}
+
+int verbena_mcast_attach(struct verbena_context *ctx, struct qp *qp, const struct net_addr *group)
+{
+    if (dead(ctx))
+        return -EIO;
+    struct host *h = ctx->host;
+    bool fresh;
+    progress_lock(&h->rx);
+    int err = mcast_attach(h->nic, qp, group, &fresh);
+    if (fresh) {
+        err = port_udp_join(h->udp, group, ctx->device.ifindex);
+        if (err != 0)
+            (void)mcast_detach(h->nic, qp, group);
+    }
+    progress_unlock(&h->rx);
+    progress_send(h); /* whoever stayed away because we waited left it to us */
+    return err;
+}
+
+int verbena_mcast_detach(struct verbena_context *ctx, struct qp *qp, const struct net_addr *group)
+{
+    if (dead(ctx))
+        return -EIO;
+    struct host *h = ctx->host;
+    progress_lock(&h->rx);
+    int err = mcast_detach(h->nic, qp, group);
+    if (err == 0)
+        port_udp_leave(h->udp, group, ctx->device.ifindex);
+    progress_unlock(&h->rx);
+    progress_send(h);
+    return err;
 }
 
 int verbena_post_send(struct verbena_context *ctx, struct qp *qp, const struct nic_send_wr *wr)

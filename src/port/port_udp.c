@@ -277,6 +277,7 @@ int udp_members_open(struct port_udp *u)
             continue;
         }
         udp_watch_member(u, v6 != 0, f[v6]->fd);
+        udp_group_again(u, f[v6]);
         if (u->hot == NULL)
             u->hot = f[v6];
     }

@@ -43,7 +43,8 @@ enum {
     UDP_FLOW_AFTER_PACKETS = 16,
     UDP_SOCKET_BUFFER_BYTES = 4 << 20, /* asked for; the kernel doubles it */
     UDP_PROBE_BYTES = 28,
-    UDP_STUCK = 32, /* flows looked at, of processes that may not read */
+    UDP_GROUPS = 32, /* multicast, of a process */
+    UDP_STUCK = 32,  /* flows looked at, of processes that may not read */
 };
 
 enum udp_fd_kind {
@@ -73,6 +74,13 @@ struct udp_fd {
     TAILQ_ENTRY(udp_fd) link;
 };
 TAILQ_HEAD(udp_fd_list, udp_fd);
+
+/* A multicast group that we are in on an interface. */
+struct udp_group {
+    struct net_addr addr;
+    uint32_t ifindex;
+    uint32_t users; /* 0: free */
+};
 
 /* A peer's address and source port, as heard lately. */
 struct udp_source {
@@ -156,6 +164,7 @@ struct port_udp {
     struct udp_fd_list fds, graveyard;
     struct udp_fd_list flows; /* most recently used first */
     unsigned flow_count, flow_max, connection_count;
+    struct udp_group group[UDP_GROUPS];
     struct udp_fd *hot;   /* where packets came from last */
     struct udp_fd *eased; /* not in the epoll set: who polls reads it anyway; or NULL */
     unsigned rx_want;     /* messages that the next read asks for */
@@ -246,6 +255,9 @@ unsigned udp_rx_receive(struct port_udp *u, uint64_t now_ns, struct port_receive
 bool udp_rx_ease(struct port_udp *u, bool on);
 /* All packets of a run: ours to the receiver, others' to their owners. Returns packets seen. */
 unsigned udp_rx_run(struct port_udp *u, struct udp_run *run);
+
+/* port_group.c: a new wildcard socket joins what the one before it was in. */
+void udp_group_again(struct port_udp *u, const struct udp_fd *f);
 
 /* port_slot.c */
 int udp_slot_claim(struct port_udp *u, uint32_t *out);

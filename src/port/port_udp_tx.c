@@ -98,11 +98,13 @@ static void tx_socket_options(int fd, bool v6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
         setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &discover, sizeof(discover));
         setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, &limit, sizeof(limit));
+        setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, &limit, sizeof(limit));
         setsockopt(fd, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, &off, sizeof(off));
     } else {
         int discover = IP_PMTUDISC_DO;
         setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof(discover));
         setsockopt(fd, IPPROTO_IP, IP_TTL, &limit, sizeof(limit));
+        setsockopt(fd, IPPROTO_IP, IP_MULTICAST_TTL, &limit, sizeof(limit));
     }
 }
 

@@ -29,6 +29,13 @@ int ibv_ah_path(struct ibv_context *context, const struct ibv_ah_attr *attr, str
     if (memcmp(&path->remote, &none, sizeof(none)) == 0 ||
         net_addr_is_v4(&path->remote) != net_addr_is_v4(&path->local))
         return -EINVAL;
+    if (net_addr_is_group(&path->remote)) { /* no route says by which interface it goes */
+        struct verbena_gid gid;
+        err = verbena_gid_query(obj_ctx(context)->host, attr->grh.sgid_index, &gid);
+        if (err != 0)
+            return -EINVAL;
+        path->scope_id = gid.ifindex;
+    }
     path->traffic_class = attr->grh.traffic_class;
     path->hop_limit = attr->grh.hop_limit != 0 ? attr->grh.hop_limit : AH_DEFAULT_HOP_LIMIT;
     path->flow_label = attr->grh.flow_label & 0xfffff;

@@ -66,7 +66,8 @@ static void qp_init_public(struct ibv_qp *qp, struct ibv_pd *pd,
     qp->state = IBV_QPS_RESET;
 }
 
-VERBS_ABI struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+static struct ibv_qp *qp_create_with(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
+                                     bool block_self_loopback)
 {
     int err = qp_check_init(pd, init);
     struct ibv_qp_obj *obj = err == 0 ? calloc(1, sizeof(*obj)) : NULL;
@@ -82,6 +83,7 @@ VERBS_ABI struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_att
         .srq = init->srq != NULL ? obj_srq(init->srq)->srq : NULL,
         .sq_sig_all = init->sq_sig_all != 0,
         .owner = obj,
+        .block_self_loopback = block_self_loopback,
     };
     convert_cap_to_nic(&init->cap, &n.cap);
     if (init->srq != NULL) { /* the QP has no receive queue of its own */
@@ -107,14 +109,21 @@ VERBS_ABI struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_att
     return &obj->pub.qp;
 }
 
+VERBS_ABI struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+    return qp_create_with(pd, init, false);
+}
+
 /* Comes here only with more than a PD in the mask. */
 struct ibv_qp *ibv_create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
     const uint32_t known =
         IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
-    if ((attr->comp_mask & ~known) != 0 ||
-        ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr->create_flags != 0)) {
+    uint32_t flags =
+        (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 ? attr->create_flags : 0;
+    uint32_t offered = attr->qp_type == IBV_QPT_UD ? IBV_QP_CREATE_BLOCK_SELF_MCAST_LB : 0;
+    if ((attr->comp_mask & ~known) != 0 || (flags & ~offered) != 0) {
         errno = EOPNOTSUPP;
         return NULL;
     }
@@ -123,7 +132,8 @@ struct ibv_qp *ibv_create_qp_ex_op(struct ibv_context *context, struct ibv_qp_in
         return NULL;
     }
     /* The extended struct starts as the plain one. */
-    struct ibv_qp *qp = ibv_create_qp(attr->pd, (struct ibv_qp_init_attr *)(void *)attr);
+    struct ibv_qp *qp =
+        qp_create_with(attr->pd, (struct ibv_qp_init_attr *)(void *)attr, flags != 0);
     if (qp == NULL || (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) == 0)
         return qp;
     int err = ibv_qp_ex_init(obj_qp(qp), attr->send_ops_flags, &attr->cap);
@@ -235,18 +245,21 @@ VERBS_ABI int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
     return 0;
 }
 
+/* On RoCE a group is an address, the LID says nothing. */
 VERBS_ABI int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-    (void)qp;
-    (void)gid;
+    struct net_addr group;
+
     (void)lid;
-    return EOPNOTSUPP;
+    memcpy(group.b, gid->raw, sizeof(group.b));
+    return -verbena_mcast_attach(obj_qp(qp)->host, obj_qp(qp)->qp, &group);
 }
 
 VERBS_ABI int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-    (void)qp;
-    (void)gid;
+    struct net_addr group;
+
     (void)lid;
-    return EOPNOTSUPP;
+    memcpy(group.b, gid->raw, sizeof(group.b));
+    return -verbena_mcast_detach(obj_qp(qp)->host, obj_qp(qp)->qp, &group);
 }

@@ -14,7 +14,9 @@ enum {
     PHYS_STATE_DISABLED = 3, /* PortPhysicalState of PortInfo */
     PHYS_STATE_LINK_UP = 5,
     QUERY_MAX_OBJECTS = 65536, /* kinds that only memory limits */
-    QUERY_ACK_DELAY = 15,      /* 4.096 us << 15 = 134 ms: what a descheduled process may need */
+    QUERY_MCAST_GROUPS = 16,   /* the engine's limits */
+    QUERY_MCAST_ATTACHES = 1024,
+    QUERY_ACK_DELAY = 15, /* 4.096 us << 15 = 134 ms: what a descheduled process may need */
 };
 
 /* IBV_LINK_LAYER_ETHERNET speeds in the words of InfiniBand: lane speed x width. */
@@ -77,6 +79,9 @@ VERBS_ABI int ibv_query_device(struct ibv_context *context, struct ibv_device_at
     attr->max_srq = QUERY_MAX_OBJECTS;
     attr->max_srq_wr = MAX_WR;
     attr->max_srq_sge = MAX_SGE;
+    attr->max_mcast_grp = QUERY_MCAST_GROUPS;
+    attr->max_mcast_qp_attach = QUERY_MCAST_ATTACHES;
+    attr->max_total_mcast_qp_attach = QUERY_MCAST_ATTACHES;
     attr->max_pkeys = 1;
     attr->local_ca_ack_delay = QUERY_ACK_DELAY;
     attr->phys_port_cnt = 1;

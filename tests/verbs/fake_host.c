@@ -394,3 +394,16 @@ const char *verbena_counter(unsigned index, uint64_t *value)
     *value = 1000 + index;
     return index < sizeof(names) / sizeof(names[0]) ? names[index] : NULL;
 }
+
+int verbena_mcast_attach(struct verbena_context *ctx, struct qp *qp, const struct net_addr *group)
+{
+    assert_non_null(ctx);
+    assert_non_null(qp);
+    fake.group = *group;
+    return fake_fail();
+}
+
+int verbena_mcast_detach(struct verbena_context *ctx, struct qp *qp, const struct net_addr *group)
+{
+    return verbena_mcast_attach(ctx, qp, group);
+}

@@ -126,13 +126,9 @@ void rig_connect(struct rig *r)
     }
 }
 
-struct ibv_qp *rig_datagram(struct rig *r)
+void rig_ready(struct ibv_qp *qp)
 {
-    struct ibv_qp_init_attr init = rig_qp_init(r);
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = RIG_QKEY};
-    init.qp_type = IBV_QPT_UD;
-    struct ibv_qp *qp = ibv_create_qp(r->pd, &init);
-    assert_non_null(qp);
     assert_int_equal(
         ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), 0);
     attr.qp_state = IBV_QPS_RTR;
@@ -140,6 +136,15 @@ struct ibv_qp *rig_datagram(struct rig *r)
     attr.qp_state = IBV_QPS_RTS;
     attr.sq_psn = 0xfffff0;
     assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+}
+
+struct ibv_qp *rig_datagram(struct rig *r)
+{
+    struct ibv_qp_init_attr init = rig_qp_init(r);
+    init.qp_type = IBV_QPT_UD;
+    struct ibv_qp *qp = ibv_create_qp(r->pd, &init);
+    assert_non_null(qp);
+    rig_ready(qp);
     return qp;
 }
 

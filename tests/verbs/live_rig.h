@@ -42,6 +42,7 @@ void rig_close(struct rig *r);
 
 /* A UD QP in RTS with RIG_QKEY, on the PD and CQ; the test destroys it. */
 struct ibv_qp *rig_datagram(struct rig *r);
+void rig_ready(struct ibv_qp *ud); /* a new one to RTS */
 
 struct ibv_qp_init_attr rig_qp_init(const struct rig *r);
 int rig_to_init(struct ibv_qp *qp);

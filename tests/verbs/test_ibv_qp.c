@@ -254,16 +254,35 @@ static void modify__refused(void **state)
     rig_down(&r);
 }
 
+static void mcast__group_and_errors(void **state)
+{
+    (void)state;
+    struct rig r = rig_up();
+    struct ibv_qp *qp = fake_qp(r.pd, r.cq);
+    union ibv_gid gid = {
+        .raw = {0xff, 0x0e, [15] = 9}
+    };
+
+    assert_int_equal(ibv_attach_mcast(qp, &gid, 0xc001), 0);
+    assert_memory_equal(fake.group.b, gid.raw, 16);
+    gid.raw[15] = 8;
+    assert_int_equal(ibv_detach_mcast(qp, &gid, 0), 0);
+    assert_memory_equal(fake.group.b, gid.raw, 16);
+    fake.fail = EINVAL;
+    assert_int_equal(ibv_attach_mcast(qp, &gid, 0), EINVAL);
+    fake.fail = ENOMEM;
+    assert_int_equal(ibv_detach_mcast(qp, &gid, 0), ENOMEM);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    rig_down(&r);
+}
+
 static void unsupported__says_so(void **state)
 {
     (void)state;
     struct rig r = rig_up();
     struct ibv_qp *qp = fake_qp(r.pd, r.cq);
-    union ibv_gid gid = {.raw = {0xff}};
     struct ibv_ece ece = {.vendor_id = 1, .options = 2, .comp_mask = 3};
 
-    assert_int_equal(ibv_attach_mcast(qp, &gid, 0), EOPNOTSUPP);
-    assert_int_equal(ibv_detach_mcast(qp, &gid, 0), EOPNOTSUPP);
     assert_int_equal(ibv_set_ece(qp, &ece), EOPNOTSUPP);
     assert_int_equal(ibv_query_ece(qp, &ece), 0);
     assert_int_equal(ece.vendor_id | ece.options | ece.comp_mask, 0);
@@ -290,6 +309,7 @@ int main(void)
         cmocka_unit_test_setup(create_ex__plain_or_unsupported, reset),
         cmocka_unit_test_setup(modify__passes_and_remembers, reset),
         cmocka_unit_test_setup(modify__refused, reset),
+        cmocka_unit_test_setup(mcast__group_and_errors, reset),
         cmocka_unit_test_setup(unsupported__says_so, reset),
     };
 

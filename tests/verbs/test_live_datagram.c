@@ -207,6 +207,70 @@ static void case_14_handle_and_its_domain(void **state)
     teardown(&d);
 }
 
+/* QPs that have received from the group, as bits by wr_id; the send has completed. */
+static unsigned group_heard(struct datagrams *d, unsigned want)
+{
+    unsigned heard = 0;
+    for (unsigned left = 1 + (unsigned)__builtin_popcount(want); left != 0; left--) {
+        struct ibv_wc wc = rig_wait(&d->r);
+        assert_int_equal(wc.status, IBV_WC_SUCCESS);
+        if (wc.opcode == IBV_WC_SEND)
+            continue;
+        assert_int_equal(heard & 1u << wc.wr_id, 0);
+        heard |= 1u << wc.wr_id;
+    }
+    rig_expect_none(&d->r);
+    return heard;
+}
+
+/* rxe#31, lrxe#17, rc#1100: each attached QP gets it, once; the sender its own copy unless it asked
+ * for none. A QP in a group cannot go, and one out of it hears nothing. */
+static void case_87_group_on_lo(void **state)
+{
+    (void)state;
+    struct datagrams d;
+    union ibv_gid group = {
+        .raw = {[10] = 0xff, [11] = 0xff, 239, 87, 1, 2}
+    };
+    struct ibv_qp_init_attr_ex init = {.qp_type = IBV_QPT_UD,
+                                       .comp_mask =
+                                           IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+                                       .create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB};
+
+    assert_true(setup(&d, false));
+    init.send_cq = init.recv_cq = d.r.cq;
+    init.pd = d.r.pd;
+    init.cap = rig_qp_init(&d.r).cap;
+    struct ibv_qp *shy = ibv_create_qp_ex(d.r.ctx, &init);
+    assert_non_null(shy);
+    rig_ready(shy);
+    struct ibv_qp *qp[3] = {shy, d.to, d.from};
+    struct ibv_ah_attr attr = rig_rtr_attr(&d.r, 0).ah_attr;
+    attr.grh.dgid = group;
+    struct ibv_ah *ah = ibv_create_ah(d.r.pd, &attr);
+    assert_non_null(ah);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(ibv_attach_mcast(qp[i], &group, 0), 0);
+        for (unsigned k = 0; k < 4; k++)
+            rig_recv(&d.r, qp[i], i, 128 * (4 * i + k), 64);
+    }
+    assert_int_equal(ibv_destroy_qp(shy), EBUSY);
+    send(&d, shy, ah, 0xffffff, 8);
+    assert_int_equal(group_heard(&d, 6), 6);
+    send(&d, d.to, ah, 0xffffff, 8);
+    assert_int_equal(group_heard(&d, 7), 7);
+    assert_int_equal(ibv_detach_mcast(d.from, &group, 0), 0);
+    assert_int_equal(ibv_detach_mcast(d.from, &group, 0), EINVAL);
+    send(&d, d.to, ah, 0xffffff, 8);
+    assert_int_equal(group_heard(&d, 3), 3);
+    assert_int_equal(ibv_detach_mcast(d.to, &group, 0), 0);
+    assert_int_equal(ibv_detach_mcast(shy, &group, 0), 0);
+    assert_int_equal(ibv_attach_mcast(shy, &d.r.gid, 0), EINVAL); /* no group */
+    assert_int_equal(ibv_destroy_ah(ah), 0);
+    assert_int_equal(ibv_destroy_qp(shy), 0);
+    teardown(&d);
+}
+
 /* Round trip of the attributes; the Q_Key may change while it runs. */
 static void modify__qkey(void **state)
 {
@@ -235,9 +299,13 @@ static void modify__qkey(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(case_81_back_by_ipv4),           cmocka_unit_test(case_81_back_by_ipv6),
-        cmocka_unit_test(case_82_at_the_mtu_and_over_it), cmocka_unit_test(case_83_no_room),
-        cmocka_unit_test(case_14_handle_and_its_domain),  cmocka_unit_test(modify__qkey),
+        cmocka_unit_test(case_81_back_by_ipv4),
+        cmocka_unit_test(case_81_back_by_ipv6),
+        cmocka_unit_test(case_82_at_the_mtu_and_over_it),
+        cmocka_unit_test(case_83_no_room),
+        cmocka_unit_test(case_14_handle_and_its_domain),
+        cmocka_unit_test(case_87_group_on_lo),
+        cmocka_unit_test(modify__qkey),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

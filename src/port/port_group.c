@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * port_group.c: which multicast groups this process is in. The kernel gives each member process a
+ * copy of its own of what is sent to a group, on the sockets that any sender may reach; sockets of
+ * single flows are in none.
+ */
+#define _GNU_SOURCE
+#include "port/port_group.h"
+#include "port/port_udp_priv.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* 0 or -errno. */
+static int member(int fd, const struct net_addr *group, uint32_t ifindex, bool join)
+{
+    int r;
+    if (udp_addr_v4(group)) {
+        struct ip_mreqn m = {.imr_ifindex = (int)ifindex};
+        memcpy(&m.imr_multiaddr, group->b + 12, 4);
+        r = setsockopt(fd, IPPROTO_IP, join ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP, &m,
+                       sizeof(m));
+    } else {
+        struct ipv6_mreq m = {.ipv6mr_interface = ifindex};
+        memcpy(&m.ipv6mr_multiaddr, group->b, 16);
+        r = setsockopt(fd, IPPROTO_IPV6, join ? IPV6_JOIN_GROUP : IPV6_LEAVE_GROUP, &m, sizeof(m));
+    }
+    return r == 0 ? 0 : -errno;
+}
+
+/* The socket that anybody's packets of this family come to; NULL: we are a guest, or there is none.
+ */
+static const struct udp_fd *wildcard(const struct port_udp *u, bool v6)
+{
+    const struct udp_fd *f;
+    TAILQ_FOREACH(f, &u->fds, link)
+    {
+        if (f->kind == UDP_FD_WILDCARD && f->v6 == v6)
+            return f;
+    }
+    return NULL;
+}
+
+static struct udp_group *find(struct port_udp *u, const struct net_addr *group, uint32_t ifindex)
+{
+    for (unsigned i = 0; i < UDP_GROUPS; i++) {
+        struct udp_group *g = &u->group[i];
+        if (g->users != 0 && g->ifindex == ifindex && memcmp(&g->addr, group, sizeof(*group)) == 0)
+            return g;
+    }
+    return NULL;
+}
+
+static int join(struct port_udp *u, const struct net_addr *group, uint32_t ifindex)
+{
+    const struct udp_fd *f = wildcard(u, !udp_addr_v4(group));
+    struct udp_group *g = u->group;
+    while (g != u->group + UDP_GROUPS && g->users != 0)
+        g++;
+    if (f == NULL)
+        return -EOPNOTSUPP;
+    int err = g == u->group + UDP_GROUPS ? -ENOMEM : member(f->fd, group, ifindex, true);
+    if (err == 0)
+        *g = (struct udp_group){.addr = *group, .ifindex = ifindex, .users = 1};
+    return err;
+}
+
+int port_udp_join(struct port *p, const struct net_addr *group, uint32_t ifindex)
+{
+    struct port_udp *u = udp_of(p);
+    struct udp_group *g = find(u, group, ifindex);
+    if (g == NULL)
+        return join(u, group, ifindex);
+    g->users++;
+    return 0;
+}
+
+void port_udp_leave(struct port *p, const struct net_addr *group, uint32_t ifindex)
+{
+    struct port_udp *u = udp_of(p);
+    struct udp_group *g = find(u, group, ifindex);
+    const struct udp_fd *f = wildcard(u, !udp_addr_v4(group));
+    if (g != NULL && --g->users == 0 && f != NULL)
+        (void)member(f->fd, group, ifindex, false); /* the interface may have gone */
+}
+
+void udp_group_again(struct port_udp *u, const struct udp_fd *f)
+{
+    for (unsigned i = 0; i < UDP_GROUPS; i++) {
+        const struct udp_group *g = &u->group[i];
+        if (g->users != 0 && udp_addr_v4(&g->addr) != f->v6)
+            (void)member(f->fd, &g->addr, g->ifindex, true);
+    }
+}
