@@ -95,7 +95,7 @@ struct verbena_cm_param {
     uint8_t retry_count;                          /* REQ: of the QPs */
     uint8_t rnr_retry_count;                      /* of the peer's QP */
     bool flow_control, srq;
-    uint32_t ece_vendor_id, ece_options; /* options: only what the peer said */
+    uint32_t ece_vendor_id, ece_options;
     struct verbena_cm_private private_data;
 };
 
