@@ -13,7 +13,7 @@ enum {
     FAREWELLS = 3,       /* DREQs at the end, as one may be lost */
     MAX_TIME_CODE = 31,  /* of 5 bits */
     ACK_DELAY_CODE = 15, /* of the answer to a packet, at most: 134 ms */
-    RATE_10_GBPS = 3,    /* a code (IBA 9.11.1); nobody reads it */
+    RATE_10_GBPS = 3,    /* a code; nobody reads it */
     FAILOVER_NOT_SUPPORTED = 1,
 };
 
@@ -124,7 +124,7 @@ int verbena_cm_id_create(struct verbena_cm *user, void *owner, struct verbena_cm
 }
 
 /* Its peer needs no farewell. With rx and events held. */
-static void unknow(struct verbena_cm_id *id)
+static void strike_out(struct verbena_cm_id *id)
 {
     if (id->note >= 0)
         port_udp_deaths_forget(id->host->udp, id->note);
@@ -136,7 +136,7 @@ static void unknow(struct verbena_cm_id *id)
 static void forget_connection(struct verbena_cm_id *id)
 {
     struct host *h = id->host;
-    unknow(id);
+    strike_out(id);
     connect_ease(id);
     if (id->cm_id != NULL)
         cm_id_destroy(h->connect.cm, host_now_ns(), id->cm_id);
@@ -332,7 +332,7 @@ void connect_tidy(struct host *h)
             service_give_up(h, s);
     }
     while ((id = TAILQ_FIRST(&c->over)) != NULL) {
-        unknow(id);
+        strike_out(id);
         if (id->user != NULL)
             continue;
         cm_id_destroy(c->cm, host_now_ns(), id->cm_id);

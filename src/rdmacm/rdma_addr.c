@@ -137,8 +137,8 @@ static int addr_resolve(struct rdma_id_obj *id, const struct sockaddr *dst)
     if (a->src_addr.sa_family != dst->sa_family)
         return EINVAL;
     addr_set_destination(id, dst);
-    /* DEVIATES: whether the neighbour answers is not waited for, since a socket cannot ask without
-     * sending; an absent one shows as UNREACHABLE of the connection. */
+    /* Unlike the kernel it does not wait for the neighbour to answer, since a
+     * socket cannot ask without sending; an absent one shows as UNREACHABLE of the connection. */
     int err = rdma_route_local(&a->dst_addr, &a->src_storage);
     if (err != 0)
         return err;

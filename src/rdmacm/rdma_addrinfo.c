@@ -41,11 +41,11 @@ static struct addrinfo addrinfo_hints(const struct rdma_addrinfo *hints,
 
 static struct sockaddr *addrinfo_copy(const struct sockaddr *from, socklen_t length)
 {
-    struct sockaddr *to = calloc(1, sizeof(struct sockaddr_storage));
+    struct sockaddr_storage *to = calloc(1, sizeof(*to));
 
     if (to != NULL)
         memcpy(to, from, length);
-    return to;
+    return (struct sockaddr *)to;
 }
 
 static struct rdma_addrinfo *addrinfo_convert(const struct addrinfo *from,
@@ -130,8 +130,7 @@ RDMACM_ABI void rdma_freeaddrinfo(struct rdma_addrinfo *res)
     }
 }
 
-/* DEVIATES: the lookup is made here, not in the background; only its outcome is told by an event.
- */
+/* The lookup is made here, not in the background; only its outcome is told by an event. */
 RDMACM_ABI int rdma_resolve_addrinfo(struct rdma_cm_id *pub, const char *node, const char *service,
                                      const struct rdma_addrinfo *hints)
 {

@@ -240,7 +240,9 @@ static struct rdma_event_obj *channel_take(struct rdma_channel_obj *ch)
         errno = err;
         if (e != NULL || (n < 0 && !closed))
             return e;
-        while (closed) /* as in the kernel, where who waits on a closed channel waits for ever */
+        if (!closed)
+            continue;
+        for (;;) /* as in the kernel, where who waits on a closed channel waits for ever */
             pause();
     }
 }

@@ -9,8 +9,7 @@
 #include "rdmacm/rdma_objects.h"
 
 enum {
-    /* 0.64 ms. DEVIATES: the kernel's code 0 means 655 ms, far more than a receive takes to post.
-     */
+    /* 0.64 ms. The kernel's code 0 means 655 ms, far more than a receive takes to post. */
     QP_ATTR_RNR_TIMER = 12,
 };
 

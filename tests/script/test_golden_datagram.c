@@ -27,14 +27,14 @@ struct capture {
 };
 
 static const struct capture captures[] = {
-    {"ud-send",           3,  0},
-    {"ud-send-ipv6",      3,  0},
-    {"ud-send-linklocal", 3,  0},
-    {"ibv_ud_pingpong",   8,  0},
-    {"cm-udaddy",         4,  2},
-    {"cm-rping",          0,  5},
-    {"cm-rping-ipv6",     0,  5},
-    {"cm-reject",         0,  2},
+    {"ud-send",           3, 0},
+    {"ud-send-ipv6",      3, 0},
+    {"ud-send-linklocal", 3, 0},
+    {"ibv_ud_pingpong",   8, 0},
+    {"cm-udaddy",         4, 2},
+    {"cm-rping",          0, 5},
+    {"cm-rping-ipv6",     0, 5},
+    {"cm-reject",         0, 2},
 };
 
 static struct golden {

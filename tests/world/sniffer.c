@@ -329,7 +329,7 @@ static void response_received(struct world *w, struct direction *d, const struct
     }
     if (aeth_kind(h->aeth.syndrome) == AETH_RNR_NAK) {
         s->excused_by_rnr = true;
-        s->tries = -1; /* the peer is there */
+        s->tries = -1;        /* the peer is there */
         if (qp->req.rnr_wait) /* else an answer before it was missing, which it tells of */
             s->went_back = 0;
         s->timer_runs = false;
