@@ -64,7 +64,7 @@ def cases(tap):
             one_pair(tap, "veth_ipv4", *sides, host, 1024)
             sides = net.side(0, net.GID_V6), net.side(1, net.GID_V6)
             one_pair(tap, "veth_ipv6", *sides, host, 1024, ipv6=True)
-            # perftest's own group is one that no router, and no Linux either, lets off an interface.
+            # perftest's own group never leaves an interface.
             group = ["-g", "--ipv6", "-M", "255:14:0:0:0:0:0:0:0:0:0:0:0:0:1:9"]
             words = ("ib_send_bw", "-c", "UD", *group)
             tap.run("veth_group", perftest, *sides, host, *words, size=64, iterations=100)

@@ -45,7 +45,7 @@ struct fake_host {
     unsigned mr_access;
     uint32_t srq_limit;
     struct net_addr group; /* as last attached or detached */
-    unsigned devices; /* how many the list has: 0..2 */
+    unsigned devices;      /* how many the list has: 0..2 */
     struct verbena_device device[2];
 };
 
