@@ -198,20 +198,6 @@ static int will_room(struct udp_deaths *d)
     return 0;
 }
 
-int port_udp_deaths_note(struct port *p, const struct port_connection *c)
-{
-    struct port_udp *u = udp_of(p);
-    struct udp_deaths *d = &u->deaths;
-    bool first = d->will_fd < 0;
-    int err = first ? will_make(u) : 0;
-    err = err == 0 ? will_room(d) : err;
-    if (first && err == 0) {
-        d->search_ns = 1; /* at once, in the next receive call */
-        timer_set(u, 1);
-    }
-    return err == 0 ? will_note(&d->will, c) : err;
-}
-
 void port_udp_deaths_forget(struct port *p, int index)
 {
     will_forget(&udp_of(p)->deaths.will, (uint32_t)index);
@@ -274,6 +260,26 @@ static void executor_try(struct port_udp *u, uint32_t slot, int place)
     u->deaths.executor[place].fd = f;
     u->deaths.executor[place].slot = slot;
     u->deaths.executor[place].accepted = false;
+}
+
+int port_udp_deaths_note(struct port *p, const struct port_connection *c)
+{
+    struct port_udp *u = udp_of(p);
+    struct udp_deaths *d = &u->deaths;
+    bool first = d->will_fd < 0;
+    int err = first ? will_make(u) : 0;
+    err = err == 0 ? will_room(d) : err;
+    if (first && err == 0) {
+        d->search_ns = 1; /* at once, in the next receive call */
+        timer_set(u, 1);
+    }
+    err = err == 0 ? will_note(&d->will, c) : err;
+    /* A peer of this machine is there for certain, and waits for news of us. */
+    int place = executor_place(u);
+    if (err >= 0 && place >= 0 &&
+        memcmp(&c->path.local, &c->path.remote, sizeof(c->path.local)) == 0)
+        executor_try(u, port_udp_id_slot(c->remote_id), place);
+    return err;
 }
 
 /* The owners of slots after ours, in turn: so that each is asked by few. */

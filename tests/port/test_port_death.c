@@ -214,6 +214,32 @@ static void death__is_told_once(void **state)
     assert_int_equal(served, 3);
 }
 
+/* Dead a moment after its first connection, before it could look around: the peer on the same
+ * machine had its will at once. */
+static void death__at_once_after_the_connection(void **state)
+{
+    (void)state;
+    member_serves(0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        m[0].port->ops->abandon(m[0].port);
+        const struct port_udp_config c = {.seed = 99, .udp_port = TEST_UDP_PORT};
+        struct port *p;
+        if (port_udp_create(&c, &p) != 0)
+            _exit(1);
+        struct port_connection k = connection(p, 1);
+        k.path.remote = k.path.local;
+        k.remote_id = port_udp_slot(m[0].port) << 22 | 7;
+        if (port_udp_deaths_note(p, &k) < 0)
+            _exit(2);
+        kill(getpid(), SIGKILL);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+    assert_true(until_told(1));
+}
+
 /* What the peers answer comes to who took leave of them; afterwards the slot is free. */
 static void death__answers_come_to_the_survivor(void **state)
 {
@@ -514,12 +540,19 @@ int main(void)
 {
 #define DEATH(name) cmocka_unit_test_setup_teardown(name, nobody_yet, close_all)
     const struct CMUnitTest tests[] = {
-        DEATH(death__is_told_once),        DEATH(death__answers_come_to_the_survivor),
-        DEATH(death__of_executors_first),  DEATH(death__of_the_first_of_two),
-        DEATH(death__without_connections), DEATH(death__executor_stopped),
-        DEATH(death__two_hundred),         DEATH(death__of_a_guest),
-        DEATH(death__of_a_forked_child),   DEATH(will__nonsense_is_refused),
-        DEATH(will__nobody_serves),        DEATH(will__no_descriptor_is_left),
+        DEATH(death__is_told_once),
+        DEATH(death__answers_come_to_the_survivor),
+        DEATH(death__at_once_after_the_connection),
+        DEATH(death__of_executors_first),
+        DEATH(death__of_the_first_of_two),
+        DEATH(death__without_connections),
+        DEATH(death__executor_stopped),
+        DEATH(death__two_hundred),
+        DEATH(death__of_a_guest),
+        DEATH(death__of_a_forked_child),
+        DEATH(will__nonsense_is_refused),
+        DEATH(will__nobody_serves),
+        DEATH(will__no_descriptor_is_left),
     };
     private_net_enter();
     return cmocka_run_group_tests(tests, NULL, NULL);
