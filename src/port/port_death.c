@@ -385,8 +385,10 @@ static bool ward_add(struct port_udp *u, struct udp_fd *connection, uint32_t slo
         fcntl(will_fd, F_GET_SEALS) < 0 || timer_create_once(u) != 0)
         return false;
     struct death_message answer = {DEATH_MAGIC, u->slot};
+    /* Who has died already needs no answer, but its peers do. */
     if (send(connection->fd, &answer, sizeof(answer), MSG_DONTWAIT | MSG_NOSIGNAL) !=
-        sizeof(answer))
+            sizeof(answer) &&
+        errno != EPIPE && errno != ECONNRESET)
         return false;
     struct udp_ward *w = calloc(1, sizeof(*w));
     if (w == NULL)
