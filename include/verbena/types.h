@@ -203,8 +203,12 @@ _Static_assert(sizeof(struct nic_path) == 44, "no padding: memcmp compares paths
 
 static inline bool net_addr_is_v4(const struct net_addr *a)
 {
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    return memcmp(a->b, mapped, sizeof(mapped)) == 0;
+    return memcmp(a->b, (const uint8_t[12]){[10] = 0xff, [11] = 0xff}, 12) == 0;
+}
+
+static inline bool net_addr_is_link_local(const struct net_addr *a)
+{
+    return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
 }
 
 /* A multicast address of either family. */

@@ -166,16 +166,10 @@ struct cm_id *cm_find_qpn(const struct cm *cm, const struct net_addr *remote, ui
     return id;
 }
 
-static bool is_v4(const struct net_addr *addr)
-{
-    static const uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    return memcmp(addr->b, prefix, sizeof(prefix)) == 0;
-}
-
 struct cm_id *cm_find_listener(const struct cm *cm, uint64_t service_id,
                                const struct net_addr *addr)
 {
-    enum cm_bind family = is_v4(addr) ? CM_BIND_ANY_V4 : CM_BIND_ANY_V6;
+    enum cm_bind family = net_addr_is_v4(addr) ? CM_BIND_ANY_V4 : CM_BIND_ANY_V6;
     struct cm_id *best = NULL, *id;
     TAILQ_FOREACH(id, &cm->listeners, link)
     {

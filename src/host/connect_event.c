@@ -282,16 +282,11 @@ static void tell_all(struct host *h)
 
 /* Between the cm and QP 1. */
 
-static bool link_local(const struct net_addr *a)
-{
-    return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
-}
-
 static struct cm_path path_of_mad(const struct nic_mad *m)
 {
     return (struct cm_path){.local = m->dst,
                             .remote = m->src,
-                            .scope_id = link_local(&m->src) ? m->ifindex : 0,
+                            .scope_id = net_addr_is_link_local(&m->src) ? m->ifindex : 0,
                             .traffic_class = m->traffic_class,
                             .hop_limit = CONNECT_HOP_LIMIT};
 }

@@ -18,11 +18,6 @@ static bool is_zero(const struct net_addr *a)
     return memcmp(a, &zero, sizeof(zero)) == 0;
 }
 
-static bool is_link_local(const struct net_addr *a)
-{
-    return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
-}
-
 /* 0: link-local, 1: IPv4, 2: other IPv6; -1: not an address for us. */
 static int address_class(const struct sockaddr *a, struct net_addr *out)
 {
@@ -35,7 +30,7 @@ static int address_class(const struct sockaddr *a, struct net_addr *out)
     if (a->sa_family != AF_INET6)
         return -1;
     memcpy(out->b, &((const struct sockaddr_in6 *)a)->sin6_addr, 16);
-    return is_link_local(out) ? 0 : 2;
+    return net_addr_is_link_local(out) ? 0 : 2;
 }
 
 static bool on_interface(const struct ifaddrs *i, const char *netdev)
@@ -175,6 +170,6 @@ int verbena_path_local(struct verbena_context *ctx, unsigned gid_index, struct n
     if (err != 0)
         return err;
     path->local = gid.addr;
-    path->scope_id = is_link_local(&gid.addr) ? gid.ifindex : 0;
+    path->scope_id = net_addr_is_link_local(&gid.addr) ? gid.ifindex : 0;
     return 0;
 }

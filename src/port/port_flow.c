@@ -77,7 +77,7 @@ static bool flow_connect(int fd, const struct udp_run *run)
     struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_port = htons(run->sport)}, l6;
     struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_port = htons(run->sport)}, l4;
     socklen_t n;
-    if (udp_addr_v4(&run->src)) {
+    if (net_addr_is_v4(&run->src)) {
         memcpy(&a4.sin_addr, run->src.b + 12, 4);
         n = sizeof(l4);
         return connect(fd, (struct sockaddr *)&a4, sizeof(a4)) == 0 &&
@@ -85,7 +85,7 @@ static bool flow_connect(int fd, const struct udp_run *run)
                memcmp(&l4.sin_addr, run->dst.b + 12, 4) == 0;
     }
     memcpy(&a6.sin6_addr, run->src.b, 16);
-    if (udp_addr_link_local(&run->src))
+    if (net_addr_is_link_local(&run->src))
         a6.sin6_scope_id = run->ifindex;
     n = sizeof(l6);
     return connect(fd, (struct sockaddr *)&a6, sizeof(a6)) == 0 &&
@@ -111,7 +111,7 @@ void udp_flow_tidy(struct port_udp *u)
 
 static bool flow_open(struct port_udp *u, struct udp_source *s, const struct udp_run *run)
 {
-    bool v6 = !udp_addr_v4(&run->src);
+    bool v6 = !net_addr_is_v4(&run->src);
     struct udp_fd *f = NULL;
     int fd = udp_socket_wildcard(u, v6);
     bool ok = fd >= 0 && flow_connect(fd, run);
@@ -230,7 +230,7 @@ static void flow_rescue(struct port_udp *u, const struct udp_stuck *k)
 {
     struct udp_source *s = udp_flow_source(u, &k->remote, k->sport);
     struct udp_run run = {.src = k->remote, .dst = k->local, .sport = k->sport};
-    if (s->flow != NULL || u->rx_now_ns < s->no_flow_until_ns || udp_addr_link_local(&k->remote))
+    if (s->flow != NULL || u->rx_now_ns < s->no_flow_until_ns || net_addr_is_link_local(&k->remote))
         return;
     if (!flow_open(u, s, &run) || s->flow == NULL)
         return;
@@ -281,7 +281,7 @@ bool udp_flow_rescue(struct port_udp *u)
         stuck_since(u, &now[i]);
         const struct udp_source *s = source_find(u, &now[i].remote, now[i].sport);
         bool ours = s != NULL && s->heard_ns != 0;
-        again |= ours && s->flow == NULL && !udp_addr_link_local(&s->addr);
+        again |= ours && s->flow == NULL && !net_addr_is_link_local(&s->addr);
         uint64_t least = (ours ? STUCK_OURS_NS : STUCK_OTHERS_NS) + 4 * lag;
         bool deaf = now[i].looks >= OTHERS_LOOKS && now[i].packets == received;
         if (u->rx_now_ns - now[i].since_ns >= least && (ours || deaf))

@@ -15,7 +15,7 @@
 static int member(int fd, const struct net_addr *group, uint32_t ifindex, bool join)
 {
     int r;
-    if (udp_addr_v4(group)) {
+    if (net_addr_is_v4(group)) {
         struct ip_mreqn m = {.imr_ifindex = (int)ifindex};
         memcpy(&m.imr_multiaddr, group->b + 12, 4);
         r = setsockopt(fd, IPPROTO_IP, join ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP, &m,
@@ -53,7 +53,7 @@ static struct udp_group *find(struct port_udp *u, const struct net_addr *group, 
 
 static int join(struct port_udp *u, const struct net_addr *group, uint32_t ifindex)
 {
-    const struct udp_fd *f = wildcard(u, !udp_addr_v4(group));
+    const struct udp_fd *f = wildcard(u, !net_addr_is_v4(group));
     struct udp_group *g = u->group;
     while (g != u->group + UDP_GROUPS && g->users != 0)
         g++;
@@ -79,7 +79,7 @@ void port_udp_leave(struct port *p, const struct net_addr *group, uint32_t ifind
 {
     struct port_udp *u = udp_of(p);
     struct udp_group *g = find(u, group, ifindex);
-    const struct udp_fd *f = wildcard(u, !udp_addr_v4(group));
+    const struct udp_fd *f = wildcard(u, !net_addr_is_v4(group));
     if (g != NULL && --g->users == 0 && f != NULL)
         (void)member(f->fd, group, ifindex, false); /* the interface may have gone */
 }
@@ -88,7 +88,7 @@ void udp_group_again(struct port_udp *u, const struct udp_fd *f)
 {
     for (unsigned i = 0; i < UDP_GROUPS; i++) {
         const struct udp_group *g = &u->group[i];
-        if (g->users != 0 && udp_addr_v4(&g->addr) != f->v6)
+        if (g->users != 0 && net_addr_is_v4(&g->addr) != f->v6)
             (void)member(f->fd, &g->addr, g->ifindex, true);
     }
 }

@@ -97,7 +97,7 @@ static socklen_t service_name(uint64_t id, enum udp_service_bind bind, const str
     char text[INET6_ADDRSTRLEN];
     if (bind != BIND_ADDR)
         snprintf(text, sizeof(text), "%s", any[bind]);
-    else if (udp_addr_v4(addr))
+    else if (net_addr_is_v4(addr))
         inet_ntop(AF_INET, addr->b + 12, text, sizeof(text));
     else
         inet_ntop(AF_INET6, addr->b, text, sizeof(text));
@@ -140,7 +140,7 @@ static bool to_listener(struct port_udp *u, uint64_t id, const struct udp_run *r
                         uint32_t n, uint16_t index)
 {
     const enum udp_service_bind look[LOOKUPS] = {
-        BIND_ADDR, udp_addr_v4(&run->dst) ? BIND_ANY_V4 : BIND_ANY_V6, BIND_ANY};
+        BIND_ADDR, net_addr_is_v4(&run->dst) ? BIND_ANY_V4 : BIND_ANY_V6, BIND_ANY};
     bool full = false;
     for (unsigned i = 0; i < LOOKUPS; i++) {
         if (service_own(u, id, look[i], &run->dst) != NULL)
@@ -305,7 +305,7 @@ static int held_narrower(struct port_udp *u, uint64_t id, enum udp_service_bind 
  */
 static int look_around(struct port_udp *u, const struct udp_service *s)
 {
-    int r = held_wider(u, s->id, s->bind, udp_addr_v4(&s->addr));
+    int r = held_wider(u, s->id, s->bind, net_addr_is_v4(&s->addr));
     for (unsigned i = 0; i < LOOKS && r == 0; i++) {
         r = held_narrower(u, s->id, s->bind);
         if (r <= 0 || i + 1 == LOOKS)

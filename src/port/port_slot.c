@@ -163,7 +163,7 @@ static bool run_from_message(uint8_t *bytes, uint32_t n, struct udp_fd *from, st
     memcpy(&h, bytes, sizeof(h));
     if (h.magic != FORWARD_MAGIC || h.segment == 0)
         return false;
-    if (udp_addr_v4(&h.src) != udp_addr_v4(&h.dst))
+    if (net_addr_is_v4(&h.src) != net_addr_is_v4(&h.dst))
         return false;
     *run = (struct udp_run){
         .src = h.src,

@@ -209,17 +209,6 @@ static inline void udp_count(struct port_udp *u, enum udp_counter c, uint64_t n)
     atomic_store_explicit(&u->counter[c], v + n, memory_order_relaxed);
 }
 
-static inline bool udp_addr_v4(const struct net_addr *a)
-{
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    return __builtin_memcmp(a->b, mapped, 12) == 0;
-}
-
-static inline bool udp_addr_link_local(const struct net_addr *a)
-{
-    return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
-}
-
 /* Slot of a packet's destination QPN; packet has at least 8 bytes. */
 static inline uint32_t udp_packet_slot(const uint8_t *packet)
 {

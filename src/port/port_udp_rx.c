@@ -113,7 +113,7 @@ static void packet_input(struct port_udp *u, const struct udp_run *run, struct i
 
 static void run_pseudo(const struct port_udp *u, const struct udp_run *run, struct icrc_pseudo *ip)
 {
-    bool v6 = !udp_addr_v4(&run->src);
+    bool v6 = !net_addr_is_v4(&run->src);
     *ip = (struct icrc_pseudo){.v6 = v6, .udp_sport = run->sport, .udp_dport = u->udp_port};
     if (v6) {
         memcpy(ip->src, run->src.b, 16);

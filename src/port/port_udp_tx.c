@@ -113,7 +113,7 @@ static int tx_socket_bind(const struct udp_tx_socket *s, int fd)
 {
     struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_port = htons(s->sport)};
     struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_port = htons(s->sport)};
-    bool v6 = !udp_addr_v4(&s->local);
+    bool v6 = !net_addr_is_v4(&s->local);
     memcpy(&a4.sin_addr, s->local.b + 12, 4);
     int r = v6 ? bind(fd, (struct sockaddr *)&a6, sizeof(a6))
                : bind(fd, (struct sockaddr *)&a4, sizeof(a4));
@@ -134,7 +134,7 @@ static bool tx_socket_port(struct udp_tx_socket *s, int fd, const struct net_add
     },
                                  any6;
     uint32_t offset = wanted;
-    bool v6 = !udp_addr_v4(local);
+    bool v6 = !net_addr_is_v4(local);
     s->local = v6 ? any6 : *local;
     for (unsigned i = 0; i < BIND_TRIES; i++) {
         s->sport = (uint16_t)(UDP_SPORT_FIRST | (offset & 0x3fff));
@@ -164,7 +164,7 @@ static struct udp_tx_socket *tx_socket_any(struct udp_tx_socket *all)
 static struct udp_tx_socket *tx_socket(struct port_udp *u, const struct nic_path *path)
 {
     const int type = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
-    bool v6 = !udp_addr_v4(&path->local);
+    bool v6 = !net_addr_is_v4(&path->local);
     struct udp_tx_socket *all = v6 ? u->tx6 : u->tx4;
     struct udp_tx_socket *s = &all[path->udp_sport % UDP_TX_SOCKETS];
     if (s->fd >= 0)
@@ -203,7 +203,7 @@ static void control_add(struct udp_tx_message *m, int level, int type, const voi
 /* Addresses and ancillary data from a path. */
 static void message_address(struct port_udp *u, struct udp_tx_message *m, const struct nic_path *p)
 {
-    bool v6 = !udp_addr_v4(&p->local);
+    bool v6 = !net_addr_is_v4(&p->local);
     int tos = p->traffic_class;
     int ttl = p->hop_limit != 0 ? p->hop_limit : DEFAULT_HOP_LIMIT;
     m->tos = p->traffic_class;
@@ -216,7 +216,7 @@ static void message_address(struct port_udp *u, struct udp_tx_message *m, const 
         memcpy(m->ip.dst, p->remote.b, 16);
         m->to.v6.sin6_family = AF_INET6;
         m->to.v6.sin6_port = htons(u->udp_port);
-        m->to.v6.sin6_scope_id = udp_addr_link_local(&p->remote) ? p->scope_id : 0;
+        m->to.v6.sin6_scope_id = net_addr_is_link_local(&p->remote) ? p->scope_id : 0;
         memcpy(&m->to.v6.sin6_addr, p->remote.b, 16);
         struct in6_pktinfo info = {.ipi6_ifindex = p->scope_id};
         memcpy(&info.ipi6_addr, p->local.b, 16);
@@ -281,9 +281,9 @@ static uint32_t stage_packet(const struct train *t, const struct train_packet *k
 /* The next free message, addressed; NULL: no socket, the packets are lost. */
 static struct udp_tx_message *message_begin(struct port_udp *u, const struct nic_path *path)
 {
-    bool v6 = !udp_addr_v4(&path->local);
+    bool v6 = !net_addr_is_v4(&path->local);
     struct udp_tx_socket *s = tx_socket(u, path);
-    if (s == NULL || v6 != !udp_addr_v4(&path->remote))
+    if (s == NULL || v6 != !net_addr_is_v4(&path->remote))
         return NULL;
     struct udp_tx_message *m = &u->tx_message[u->tx_messages];
     m->socket = s;

@@ -375,7 +375,7 @@ static uint16_t members_count(struct port_udp *u, uint32_t slot)
 /* Our own probe has come back. */
 static void probe_returned(struct port_udp *u, const struct udp_run *run, const uint8_t *b)
 {
-    struct udp_watch *w = &u->watch[!udp_addr_v4(&run->src)];
+    struct udp_watch *w = &u->watch[!net_addr_is_v4(&run->src)];
     if (get_be64(b + 16) != u->watch_nonce)
         return;
     if (b[0] == PROBE_PLACE) {

@@ -45,7 +45,7 @@ static void take(struct port_receiver *r, const struct rx_packet *p, unsigned n)
         PROP(p[i].payload_bytes <= ROCE_MAX_PACKET_BYTES);
         PROP(p[i].payload >= port.rx_buffer && p[i].payload + p[i].payload_bytes <= end);
         PROP(opcode_info(p[i].h.bth.opcode) != NULL);
-        PROP(udp_addr_v4(&p[i].src) == udp_addr_v4(&p[i].dst));
+        PROP(net_addr_is_v4(&p[i].src) == net_addr_is_v4(&p[i].dst));
     }
 }
 
@@ -136,9 +136,9 @@ static void run(const uint8_t *data, size_t n)
     memcpy(r.src.b, data, 16);
     memcpy(r.dst.b, data + 16, 16);
     memcpy(r.bytes, data + RUN_HEAD_BYTES, r.n);
-    if (udp_addr_v4(&r.src) != udp_addr_v4(&r.dst)) /* no socket has both */
+    if (net_addr_is_v4(&r.src) != net_addr_is_v4(&r.dst)) /* no socket has both */
         memcpy(r.dst.b, r.src.b, 12);
-    if (udp_addr_v4(&r.src) != udp_addr_v4(&r.dst))
+    if (net_addr_is_v4(&r.src) != net_addr_is_v4(&r.dst))
         return;
     if (r.segment == 0 || r.segment > r.n)
         r.segment = (uint16_t)r.n;

@@ -75,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         if (!will_read_entry(data + at, slot, &c))
             continue;
         PROP(port_udp_id_slot(c.local_id) == slot);
-        PROP(udp_addr_v4(&c.path.local) == udp_addr_v4(&c.path.remote));
+        PROP(net_addr_is_v4(&c.path.local) == net_addr_is_v4(&c.path.remote));
         again(&c, slot);
     }
     return 0;
