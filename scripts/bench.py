@@ -35,6 +35,8 @@ ROWS = [
     ("raw-ping-roce", "raw-ping", "sockets as RoCE needs them / UDP ping-pong"),
     ("write-lat-spin", "raw-ping-blocked", "8 B write, target spins on memory / thread in recv"),
     ("write-rate", "raw-rate", "8 B writes in lists / 40 B packets in runs"),
+    ("connect", "raw-connect", "connections made and ended, one by one / TCP"),
+    ("connect-32", "raw-connect", "  the same, 32 at a time / TCP, one by one"),
 ]
 
 
@@ -86,7 +88,8 @@ def run_case(bench, build, case, seconds):
         return run_iperf3()
     env = dict(os.environ, BENCH_SECONDS=str(seconds))
     if not case.startswith("raw"):
-        env["LD_PRELOAD"] = os.path.join(build, "libibverbs.so.1")
+        env["LD_PRELOAD"] = ":".join(
+            os.path.join(build, name) for name in ("libibverbs.so.1", "librdmacm.so.1"))
     try:
         r = subprocess.run([bench, case], env=env, capture_output=True, text=True,
                            timeout=30 + 10 * seconds, check=False)
@@ -145,7 +148,7 @@ def show(args, rows, values):
             middle = statistics.median(v for v in mine if v) if r else 0
             line += f" {middle:>8.2f} {r:>6.2f}" if r else f" {'-':>8} {'-':>6}"
         print(line)
-    print("Values: Gb/s, us (half a round trip), million messages a second.")
+    print("Values: Gb/s, us (half a round trip), million messages, thousand connections a second.")
 
 
 def main():

@@ -48,6 +48,9 @@ static const struct bench_case cases[] = {
     CASE("write-lat", "us", verbs_latency, 8, 1024, true),
     CASE("write-lat-spin", "us", verbs_latency, 8, 1024, false),
     CASE("write-rate", "M/s", verbs_rate, 8, 1024, true),
+    CASE("raw-connect", "k/s", raw_connect, 1, 0, false),
+    CASE("connect", "k/s", cm_connect, 1, 0, false),
+    CASE("connect-32", "k/s", cm_connect, 32, 0, false),
 };
 /* clang-format on */
 

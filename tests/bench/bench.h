@@ -81,4 +81,10 @@ void verbs_latency_target(const struct bench_case *c);
 void verbs_rate_initiator(const struct bench_case *c);
 void verbs_rate_target(const struct bench_case *c);
 
+/* bench_cm.c: connections; `bytes` of the case: so many under way at a time. */
+void cm_connect_initiator(const struct bench_case *c);
+void cm_connect_target(const struct bench_case *c);
+void raw_connect_initiator(const struct bench_case *c);
+void raw_connect_target(const struct bench_case *c);
+
 #endif
