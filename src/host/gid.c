@@ -148,15 +148,36 @@ void gid_fini(struct verbena_context *ctx)
     pthread_mutex_destroy(&ctx->gid_lock);
 }
 
+/* Brings the table up to what the kernel has told. */
+static int gid_look(struct verbena_context *ctx)
+{
+    if (ctx->host == NULL) /* a listing, of no open device */
+        return 0;
+    if (!host_alive(ctx->host))
+        return -EIO;
+    netdev_look(ctx->host);
+    return 0;
+}
+
+int verbena_gid_table(struct verbena_context *ctx, struct verbena_gid out[VERBENA_GID_TABLE_SIZE])
+{
+    int err = gid_look(ctx);
+    if (err != 0)
+        return err;
+    pthread_mutex_lock(&ctx->gid_lock);
+    memcpy(out, ctx->gid, sizeof(ctx->gid));
+    pthread_mutex_unlock(&ctx->gid_lock);
+    return 0;
+}
+
 int verbena_gid_query(struct verbena_context *ctx, unsigned index, struct verbena_gid *out)
 {
     memset(out, 0, sizeof(*out));
     if (index >= VERBENA_GID_TABLE_SIZE)
         return -EINVAL;
-    if (ctx->host != NULL && !host_alive(ctx->host)) /* NULL: a listing, of no open device */
-        return -EIO;
-    if (ctx->host != NULL)
-        netdev_look(ctx->host);
+    int err = gid_look(ctx);
+    if (err != 0)
+        return err;
     pthread_mutex_lock(&ctx->gid_lock);
     *out = ctx->gid[index];
     pthread_mutex_unlock(&ctx->gid_lock);

@@ -77,6 +77,9 @@ VERBENA_EXPORT void verbena_close(struct verbena_context *ctx);
  */
 VERBENA_EXPORT int verbena_gid_query(struct verbena_context *ctx, unsigned index,
                                      struct verbena_gid *out);
+/* The whole table, of one moment; empty entries have an address of zeros. */
+VERBENA_EXPORT int verbena_gid_table(struct verbena_context *ctx,
+                                     struct verbena_gid out[VERBENA_GID_TABLE_SIZE]);
 /* local and scope_id of a path from a GID index; remote, class, hop limit, label are the caller's.
  */
 VERBENA_EXPORT int verbena_path_local(struct verbena_context *ctx, unsigned gid_index,

@@ -111,13 +111,34 @@ int rdma_device_get(unsigned ifindex, struct rdma_device **out)
     return err;
 }
 
+/* The open device that has this address, or NULL. Its GID table is up to date; a list of all
+ * interfaces from the kernel takes much longer. */
+static struct rdma_device *device_with(const struct sockaddr *local)
+{
+    struct net_addr addr = rdma_sockaddr_net(local);
+    uint32_t scope = rdma_sockaddr_link_local(local) ? rdma_sockaddr_scope(local) : 0, index;
+    struct rdma_device *d;
+
+    device_lock();
+    device_find(0); /* forgets those from before a fork */
+    TAILQ_FOREACH(d, &device_open, link)
+    {
+        if ((scope == 0 || scope == d->ifindex) && rdma_device_gid(d, &addr, &index) == 0)
+            break;
+    }
+    device_unlock();
+    return d;
+}
+
 int rdma_device_attach(struct rdma_id_obj *id, const struct sockaddr *local)
 {
     unsigned ifindex;
-    struct rdma_device *d;
+    int err = 0;
 
-    int err = rdma_route_interface(local, &ifindex);
-    if (err == 0)
+    struct rdma_device *d = device_with(local);
+    if (d == NULL)
+        err = rdma_route_interface(local, &ifindex);
+    if (d == NULL && err == 0)
         err = rdma_device_get(ifindex, &d);
     if (err != 0)
         return err;

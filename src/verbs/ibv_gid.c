@@ -37,33 +37,37 @@ VERBS_ABI int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int i
     return 0;
 }
 
-static int gid_entry(struct ibv_context *context, uint32_t index, struct ibv_gid_entry *e)
+static bool gid_is_empty(const struct verbena_gid *g)
 {
-    struct verbena_gid g;
+    static const struct net_addr none;
+    return memcmp(&g->addr, &none, sizeof(none)) == 0;
+}
 
-    int err = gid_read(context, index, &g);
-    if (err != 0)
-        return err;
-    memcpy(e->gid.raw, g.addr.b, sizeof(e->gid.raw));
-    e->gid_index = index;
-    e->port_num = VERBS_PORT;
-    e->gid_type = IBV_GID_TYPE_ROCE_V2;
-    e->ndev_ifindex = g.ifindex;
-    return 0;
+static struct ibv_gid_entry gid_entry(uint32_t index, const struct verbena_gid *g)
+{
+    struct ibv_gid_entry e = {
+        .gid_index = index,
+        .port_num = VERBS_PORT,
+        .gid_type = IBV_GID_TYPE_ROCE_V2,
+        .ndev_ifindex = g->ifindex,
+    };
+    memcpy(e.gid.raw, g->addr.b, sizeof(e.gid.raw));
+    return e;
 }
 
 VERBS_ABI int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
                                 struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
-    struct ibv_gid_entry e;
+    struct verbena_gid g;
 
     if (flags != 0)
         return EOPNOTSUPP;
-    if (port_num != VERBS_PORT || entry_size < sizeof(e))
+    if (port_num != VERBS_PORT || entry_size < sizeof(struct ibv_gid_entry))
         return EINVAL;
-    int err = gid_entry(context, gid_index, &e);
+    int err = gid_read(context, gid_index, &g);
     if (err != 0)
         return err;
+    struct ibv_gid_entry e = gid_entry(gid_index, &g);
     memset(entry, 0, entry_size);
     memcpy(entry, &e, sizeof(e));
     return 0;
@@ -72,21 +76,22 @@ VERBS_ABI int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, 
 VERBS_ABI ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
                                        size_t max_entries, uint32_t flags, size_t entry_size)
 {
+    struct verbena_gid table[VERBENA_GID_TABLE_SIZE];
     size_t n = 0;
 
     if (flags != 0)
         return -EOPNOTSUPP;
     if (entry_size < sizeof(struct ibv_gid_entry))
         return -EINVAL;
+    int err = verbena_gid_table(obj_ctx(context)->host, table);
+    if (err != 0)
+        return err;
     for (uint32_t i = 0; i < VERBENA_GID_TABLE_SIZE; i++) {
-        struct ibv_gid_entry e;
-        int err = gid_entry(context, i, &e);
-        if (err == ENODATA)
+        if (gid_is_empty(&table[i]))
             continue;
-        if (err != 0)
-            return -err;
         if (n == max_entries)
             return -EINVAL;
+        struct ibv_gid_entry e = gid_entry(i, &table[i]);
         uint8_t *to = (uint8_t *)entries + n * entry_size;
         memset(to, 0, entry_size);
         memcpy(to, &e, sizeof(e));

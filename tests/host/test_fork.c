@@ -77,7 +77,9 @@ static int use_inherited(struct endpoint *e, const struct endpoint_name *peer)
         return 6;
     struct verbena_gid gid;
     struct verbena_device device;
-    if (verbena_gid_query(e->ctx, 0, &gid) != -EIO || verbena_device_query(e->ctx, &device) != -EIO)
+    struct verbena_gid gids[VERBENA_GID_TABLE_SIZE];
+    if (verbena_gid_query(e->ctx, 0, &gid) != -EIO || verbena_gid_table(e->ctx, gids) != -EIO ||
+        verbena_device_query(e->ctx, &device) != -EIO)
         return 8;
     uint64_t value;
     return verbena_counter(0, &value) != NULL ? 7 : 0;

@@ -238,7 +238,12 @@ static void host__lo_has_two_gids(void **state)
     assert_memory_equal(&gid.addr, &v4, sizeof(v4));
     assert_int_equal(verbena_gid_query(ctx, 1, &gid), 0);
     assert_memory_equal(&gid.addr, &v6, sizeof(v6));
+    struct verbena_gid all[VERBENA_GID_TABLE_SIZE];
+    assert_int_equal(verbena_gid_table(ctx, all), 0);
+    assert_memory_equal(&all[1], &gid, sizeof(gid));
+    assert_memory_equal(&all[0].addr, &v4, sizeof(v4));
     assert_int_equal(verbena_gid_query(ctx, 255, &gid), -ENODATA);
+    assert_memory_equal(&all[255], &gid, sizeof(gid));
     assert_int_equal(verbena_gid_query(ctx, 256, &gid), -EINVAL);
     assert_int_equal(verbena_device_query(ctx, &d), 0);
     assert_true(d.loopback);

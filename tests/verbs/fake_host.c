@@ -133,6 +133,16 @@ int verbena_gid_query(struct verbena_context *ctx, unsigned index, struct verben
     return fake_fail();
 }
 
+int verbena_gid_table(struct verbena_context *ctx, struct verbena_gid out[VERBENA_GID_TABLE_SIZE])
+{
+    for (unsigned i = 0; i < VERBENA_GID_TABLE_SIZE; i++) {
+        int err = verbena_gid_query(ctx, i, &out[i]);
+        if (err != 0 && err != -ENODATA)
+            return err;
+    }
+    return 0;
+}
+
 int verbena_path_local(struct verbena_context *ctx, unsigned gid_index, struct nic_path *path)
 {
     struct verbena_gid g;
