@@ -89,7 +89,7 @@ struct verbena_cm_private {
 
 /* What the two sides tell each other; each says it of itself. */
 struct verbena_cm_param {
-    uint32_t qpn, psn;                            /* psn: that it sends from */
+    uint32_t qpn, psn;                            /* psn: that its peer sends from */
     uint32_t qkey;                                /* datagrams */
     uint8_t responder_resources, initiator_depth; /* READs and atomics it answers, it sends */
     uint8_t retry_count;                          /* REQ: of the QPs */

@@ -61,9 +61,9 @@ enum rdma_id_state {
 
 /* What both sides agreed on, from which a QP's attributes follow. */
 struct rdma_conn {
-    struct nic_path path; /* as the connection manager has it */
-    uint32_t remote_qpn, remote_psn;
-    uint32_t local_psn; /* that we send from */
+    struct nic_path path;            /* as the connection manager has it */
+    uint32_t remote_qpn, remote_psn; /* PSN that it expects, so that we send from */
+    uint32_t local_psn;              /* that we expect */
     uint16_t path_mtu_bytes;
     uint8_t ack_timeout; /* code */
     uint8_t retry_count, rnr_retry_count;
@@ -167,6 +167,7 @@ enum ibv_mtu rdma_device_mtu(struct rdma_device *d);
 socklen_t rdma_sockaddr_length(const struct sockaddr *sa); /* 0: of no IP family */
 struct net_addr rdma_sockaddr_net(const struct sockaddr *sa);
 bool rdma_sockaddr_any(const struct sockaddr *sa);
+bool rdma_sockaddr_loopback(const struct sockaddr *sa);
 bool rdma_sockaddr_link_local(const struct sockaddr *sa);
 uint16_t rdma_sockaddr_port(const struct sockaddr *sa);
 void rdma_sockaddr_set_port(struct sockaddr *sa, uint16_t port);

@@ -64,7 +64,7 @@ static int qp_attr_rtr(struct rdma_id_obj *id, struct ibv_qp_attr *attr, int *ma
     *mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
     attr->path_mtu = qp_attr_mtu(c->path_mtu_bytes);
     attr->dest_qp_num = c->remote_qpn;
-    attr->rq_psn = c->remote_psn;
+    attr->rq_psn = c->local_psn;
     if (id->pub.qp_type == IBV_QPT_RC) {
         *mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
         attr->max_dest_rd_atomic = c->responder_resources;
@@ -78,7 +78,7 @@ static void qp_attr_rts(struct rdma_id_obj *id, struct ibv_qp_attr *attr, int *m
     const struct rdma_conn *c = &id->conn;
 
     *mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-    attr->sq_psn = c->local_psn;
+    attr->sq_psn = c->remote_psn;
     if (id->pub.qp_type != IBV_QPT_RC)
         return;
     *mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;

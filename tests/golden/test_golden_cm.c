@@ -134,8 +134,74 @@ static void golden_cm__all_messages(void **state)
     }
 }
 
+/* QPs that REQs and REPs named, with the PSN that was told for what comes to them. */
+struct told {
+    uint32_t qpn, psn;
+    bool heard; /* its first request was there */
+};
+
+static void told_add(struct told *told, unsigned *n, const uint8_t *mad)
+{
+    struct cm_msg m;
+    assert_int_equal(cm_msg_check(mad, MAD_BYTES), MAD_OK);
+    cm_msg_parse(mad, &m);
+    if (m.header.attribute == CM_REQ)
+        told[(*n)++] = (struct told){.qpn = m.req.local_qpn, .psn = m.req.starting_psn};
+    if (m.header.attribute == CM_REP)
+        told[(*n)++] = (struct told){.qpn = m.rep.local_qpn, .psn = m.rep.starting_psn};
+    assert_true(*n < 8);
+}
+
+/* IBA 12.7.31: who sends a REQ or REP says from which PSN the other side is to send. Guests count
+ * their QPNs alike, so a QP is known by its number and the address that a packet goes to. */
+static unsigned starting_psns(const char *name)
+{
+    char path[512];
+    struct net_headers net;
+    const uint8_t *frame, *packet, *payload;
+    size_t frame_bytes, bytes;
+    uint32_t payload_bytes, first_dst = 0;
+    unsigned n[2] = {0, 0}, heard = 0;
+    struct told told[2][8];
+    struct roce_headers h;
+    snprintf(path, sizeof(path), "%s/rxe/%s.pcap", GOLDEN_DIR, name);
+    struct pcap pcap = pcap_open(path);
+    while ((frame = pcap_next(&pcap, &frame_bytes, path)) != NULL) {
+        if (net_parse(frame, frame_bytes, &net, &packet, &bytes) != NET_OK)
+            continue;
+        roce_parse(packet, bytes, &h, &payload, &payload_bytes);
+        first_dst = first_dst == 0 ? net.dst[net.v6 ? 15 : 3] : first_dst;
+        unsigned to = net.dst[net.v6 ? 15 : 3] == first_dst;
+        if (h.bth.dest_qp == QPN_GSI)
+            told_add(told[!to], &n[!to], payload);
+        for (unsigned i = 0; i < n[to]; i++) {
+            struct told *t = &told[to][i];
+            if (t->heard || t->qpn != h.bth.dest_qp ||
+                (opcode_info(h.bth.opcode)->flags & OPF_RESPONSE) != 0)
+                continue;
+            assert_int_equal(h.bth.psn.v, t->psn);
+            t->heard = true;
+            heard++;
+        }
+    }
+    pcap_close(&pcap);
+    return heard;
+}
+
+static void golden_cm__starting_psn(void **state)
+{
+    (void)state;
+    assert_int_equal(starting_psns("cm-rping"), 2);
+    assert_int_equal(starting_psns("cm-rping-ipv6"), 2);
+    assert_true(starting_psns("cm-ucmatose") != 0);
+    assert_true(starting_psns("cm-vgold") != 0);
+    assert_int_equal(starting_psns("cm-reject"), 0); /* no connection, no request */
+    assert_int_equal(starting_psns("cm-udaddy"), 0);
+}
+
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {cmocka_unit_test(golden_cm__all_messages)};
+    static const struct CMUnitTest tests[] = {cmocka_unit_test(golden_cm__all_messages),
+                                              cmocka_unit_test(golden_cm__starting_psn)};
     return cmocka_run_group_tests_name("golden_cm", tests, NULL, NULL);
 }
