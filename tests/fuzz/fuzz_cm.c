@@ -8,10 +8,17 @@
 
 #include "base/bytes.h"
 #include "cm/cm.h"
+#include "wire/cm_ip.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-enum { IDS = 12, HELD = 32 };
+enum {
+    IDS = 12,
+    HELD = 32,
+    IP_SERVICE = 1 << 24 | CM_PORT_SPACE_TCP << 16 | 7,
+    REQ_PRIVATE_AT = 140,
+    SIDR_REQ_PRIVATE_AT = 16,
+};
 
 struct input {
     const uint8_t *at, *end;
@@ -25,6 +32,19 @@ static uint32_t last_remote; /* an id of ours that the last message out named */
 static unsigned next(struct input *in)
 {
     return in->at < in->end ? *in->at++ : 0;
+}
+
+/* The addresses in a REQ's or SIDR_REQ's private data. */
+static void props_cm_ip(const uint8_t *data, size_t n)
+{
+    uint8_t built[CM_IP_HEADER_BYTES];
+    struct cm_ip ip, again;
+    if (!cm_ip_parse(data, n, &ip))
+        return;
+    cm_ip_build(&ip, built);
+    PROP(cm_ip_parse(built, sizeof(built), &again));
+    PROP(ip.v6 == again.v6 && ip.src_port == again.src_port);
+    PROP(memcmp(ip.src, again.src, 16) == 0 && memcmp(ip.dst, again.dst, 16) == 0);
 }
 
 /* Check, parse and build agree; what was built is the same message. */
@@ -46,6 +66,10 @@ static enum mad_verdict props_cm_msg(const uint8_t *mad, size_t n)
     PROP(cm_msg_check(built, MAD_BYTES) == MAD_OK);
     cm_msg_parse(built, &again);
     PROP(memcmp(&m, &again, sizeof(m)) == 0);
+    if (m.header.attribute == CM_REQ)
+        props_cm_ip(m.req.private_data, sizeof(m.req.private_data));
+    if (m.header.attribute == CM_SIDR_REQ)
+        props_cm_ip(m.sidr_req.private_data, sizeof(m.sidr_req.private_data));
     if (cm_refuse(mad, n, answer))
         PROP(cm_msg_check(answer, MAD_BYTES) == MAD_OK);
     return v;
@@ -70,6 +94,21 @@ static void path_of(unsigned choice, struct cm_path *path)
     };
     path->remote = path->local;
     path->remote.b[15] = (uint8_t)(2 + (choice & 1));
+}
+
+/* To an IP service, from the addresses that it must say. */
+static void mend_ip(uint8_t *mad, const struct cm_path *path, bool v6)
+{
+    struct cm_ip ip = {.v6 = v6, .src_port = 9};
+    memcpy(ip.src, path->remote.b, sizeof(ip.src));
+    memcpy(ip.dst, path->local.b, sizeof(ip.dst));
+    if (mad[17] == CM_REQ) {
+        put_be64(mad + 24 + 8, IP_SERVICE);
+        cm_ip_build(&ip, mad + 24 + REQ_PRIVATE_AT);
+    } else if (mad[17] == CM_SIDR_REQ) {
+        put_be64(mad + 24 + 8, IP_SERVICE);
+        cm_ip_build(&ip, mad + 24 + SIDR_REQ_PRIVATE_AT);
+    }
 }
 
 static void step_mad(struct input *in)
@@ -98,6 +137,8 @@ static void step_mad(struct input *in)
         put_be64(mad + 24 + 8, 7);
     if ((mend & 16) && mad[17] == CM_DREQ)
         put_be24(mad + 24 + 8, 0x4242);
+    if (mend & 32)
+        mend_ip(mad, &path, mend & 64);
     props_cm_msg(mad, MAD_BYTES);
     cm_input(cm, now_ns, &path, mad, MAD_BYTES);
 }
@@ -158,7 +199,9 @@ static void step_begin(struct input *in)
                                       .max_cm_retries = 2,
                                       .remote_cm_response_timeout = 10};
     static const struct cm_sidr_req sidr_req = {.service_id = 7};
-    const struct cm_service service = {.service_id = 7 + next(in) % 2, .bind = CM_BIND_ANY};
+    unsigned which = next(in);
+    const struct cm_service service = {.service_id = which & 4 ? IP_SERVICE : 7 + which % 2,
+                                       .bind = CM_BIND_ANY};
     struct cm_path path;
     struct cm_id *id;
     unsigned what = next(in);
