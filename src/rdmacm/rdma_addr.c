@@ -18,7 +18,8 @@ static int addr_check(const struct sockaddr *addr)
         return EINVAL;
     if (rdma_sockaddr_length(addr) == 0)
         return EAFNOSUPPORT;
-    return rdma_sockaddr_link_local(addr) && rdma_sockaddr_scope(addr) == 0 ? EINVAL : 0;
+    struct net_addr a = rdma_sockaddr_net(addr);
+    return net_addr_is_link_local(&a) && rdma_sockaddr_scope(addr) == 0 ? EINVAL : 0;
 }
 
 void rdma_addr_set_gids(struct rdma_id_obj *id)

@@ -160,6 +160,23 @@ void rdma_event_purge(struct rdma_id_obj *id, struct rdma_event_list *requests)
     }
 }
 
+void rdma_event_purge_mcast(struct rdma_id_obj *id, const struct rdma_mcast *m)
+{
+    struct rdma_channel_obj *ch = obj_channel(id->pub.channel);
+    struct rdma_event_obj *e;
+
+    TAILQ_FOREACH(e, &ch->events, link)
+    {
+        if (e->mcast == m)
+            break;
+    }
+    if (e == NULL)
+        return;
+    TAILQ_REMOVE(&ch->events, e, link);
+    channel_uncount(ch);
+    free(e);
+}
+
 void rdma_event_drop(struct rdma_event_obj *e)
 {
     rdma_lock();
@@ -213,6 +230,8 @@ static struct rdma_event_obj *channel_first(struct rdma_channel_obj *ch)
     if (e != NULL) {
         TAILQ_REMOVE(&ch->events, e, link);
         e->counted->delivered++;
+        if (e->mcast != NULL)
+            e->mcast->held = true;
     }
     return e;
 }
@@ -271,6 +290,8 @@ RDMACM_ABI int rdma_ack_cm_event(struct rdma_cm_event *event)
     struct rdma_event_obj *e = (struct rdma_event_obj *)event;
     rdma_lock();
     e->counted->acked++;
+    if (e->mcast != NULL)
+        e->mcast->held = false;
     pthread_cond_broadcast(&e->counted->acks);
     rdma_unlock();
     free(e);

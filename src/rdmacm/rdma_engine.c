@@ -304,6 +304,9 @@ bool rdma_engine_deliver(struct rdma_event_obj *e)
     case RDMA_CM_EVENT_REJECTED:
         rdma_qp_to(id, IBV_QPS_ERR);
         return true;
+    case RDMA_CM_EVENT_MULTICAST_JOIN:
+        rdma_mcast_deliver(e);
+        return true;
     default:
         return true;
     }

@@ -19,6 +19,7 @@ struct rdma_id_obj *rdma_id_new(struct rdma_event_channel *channel, void *contex
     id->pub.ps = ps;
     id->pub.qp_type = qp_type;
     id->generation = rdma_generation();
+    TAILQ_INIT(&id->groups);
     pthread_cond_init(&id->acks, NULL);
     return id;
 }
@@ -115,6 +116,7 @@ RDMACM_ABI int rdma_destroy_id(struct rdma_cm_id *pub)
         verbena_cm_id_destroy(id->cm); /* no calls from it any more */
     if (id->sync)
         rdma_destroy_event_channel(pub->channel);
+    rdma_mcast_forget_all(id);
     rdma_freeaddrinfo(id->addrinfo);
     free(pub->route.path_rec);
     free(id->ep_init);

@@ -15,6 +15,7 @@
 
 #include "host/connect.h"
 #include "host/host.h"
+#include "rdmacm/rdma_mcast.h"
 #include "rdmacm/rdmacm_newer.h"
 #include "verbena/types.h"
 
@@ -97,12 +98,14 @@ struct rdma_id_obj {
     struct ibv_pd *ep_pd;
     struct ibv_ece local_ece, remote_ece;
     struct rdma_addrinfo *addrinfo; /* of rdma_resolve_addrinfo */
+    struct rdma_mcast_list groups;
 };
 
 struct rdma_event_obj {
     struct rdma_cm_event pub;
     TAILQ_ENTRY(rdma_event_obj) link;
     struct rdma_id_obj *counted; /* whose end waits for the acknowledgement */
+    struct rdma_mcast *mcast;    /* MULTICAST_JOIN: which; else NULL */
     uint8_t private_data[RDMA_PRIVATE_BYTES];
 };
 
@@ -133,6 +136,8 @@ void rdma_event_push(struct rdma_event_obj *e);
 /* Events of this id that nobody got; those of new connections go to requests: their ids must be
  * destroyed. */
 void rdma_event_purge(struct rdma_id_obj *id, struct rdma_event_list *requests);
+/* The event of this join, if nobody got it. */
+void rdma_event_purge_mcast(struct rdma_id_obj *id, const struct rdma_mcast *m);
 /* Got, but not by the program. */
 void rdma_event_drop(struct rdma_event_obj *e);
 void rdma_event_move(struct rdma_id_obj *id, struct rdma_event_channel *to);

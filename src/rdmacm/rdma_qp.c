@@ -126,6 +126,7 @@ RDMACM_ABI void rdma_destroy_qp(struct rdma_cm_id *id)
 {
     if (id->qp == NULL)
         return;
+    rdma_mcast_detach_all(obj_id(id));
     ibv_destroy_qp(id->qp);
     id->qp = NULL;
     qp_destroy_cqs(id);

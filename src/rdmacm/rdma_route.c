@@ -45,8 +45,13 @@ int rdma_route_local(const struct sockaddr *dst, struct sockaddr_storage *local)
     uint16_t port = rdma_sockaddr_port(from);
     struct sockaddr_storage to = {0};
     socklen_t length = rdma_sockaddr_length(dst), got = sizeof(*local);
+    struct net_addr group = rdma_sockaddr_net(dst);
     int err = 0;
 
+    /* A group is behind whatever interface has the source address, whether there is a route or not.
+     */
+    if (net_addr_is_group(&group) && !rdma_sockaddr_any(from))
+        return 0;
     int fd = socket(dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return errno;
