@@ -48,6 +48,28 @@ static struct sockaddr *addrinfo_copy(const struct sockaddr *from, socklen_t len
     return (struct sockaddr *)to;
 }
 
+/* Copies an address of the hints to where there is none yet. False: no memory, or no address. */
+static bool addrinfo_take(struct sockaddr **to, socklen_t *to_length, const struct sockaddr *from,
+                          socklen_t length)
+{
+    if (*to != NULL || from == NULL || length == 0)
+        return true;
+    if (length > sizeof(struct sockaddr_storage))
+        return false;
+    *to = addrinfo_copy(from, length);
+    *to_length = length;
+    return *to != NULL;
+}
+
+/* What name lookup has not found, the hints may say. */
+static bool addrinfo_take_hints(struct rdma_addrinfo *to, const struct rdma_addrinfo *hints)
+{
+    return hints == NULL || (addrinfo_take(&to->ai_src_addr, &to->ai_src_len, hints->ai_src_addr,
+                                           hints->ai_src_len) &&
+                             addrinfo_take(&to->ai_dst_addr, &to->ai_dst_len, hints->ai_dst_addr,
+                                           hints->ai_dst_len));
+}
+
 static struct rdma_addrinfo *addrinfo_convert(const struct addrinfo *from,
                                               const struct rdma_addrinfo *kind,
                                               const struct rdma_addrinfo *hints)
@@ -70,49 +92,74 @@ static struct rdma_addrinfo *addrinfo_convert(const struct addrinfo *from,
         to->ai_dst_len = from->ai_addrlen;
         to->ai_dst_canonname = name;
     }
-    if (!passive && hints != NULL && hints->ai_src_addr != NULL && hints->ai_src_len > 0 &&
-        hints->ai_src_len <= sizeof(struct sockaddr_storage)) {
-        to->ai_src_addr = addrinfo_copy(hints->ai_src_addr, hints->ai_src_len);
-        to->ai_src_len = hints->ai_src_len;
-        if (to->ai_src_addr == NULL)
-            addr = NULL;
-    }
-    if (addr == NULL || to->ai_src_len > sizeof(struct sockaddr_storage)) {
+    if (addr == NULL || !addrinfo_take_hints(to, hints)) {
         rdma_freeaddrinfo(to);
         return NULL;
     }
     return to;
 }
 
-RDMACM_ABI int rdma_getaddrinfo(const char *node, const char *service,
-                                const struct rdma_addrinfo *hints, struct rdma_addrinfo **res)
+static int addrinfo_by_name(const char *node, const char *service,
+                            const struct rdma_addrinfo *hints, const struct rdma_addrinfo *kind,
+                            struct rdma_addrinfo **list)
 {
-    struct rdma_addrinfo kind = {0}, *list = NULL, **end = &list;
-    struct addrinfo *found;
+    struct addrinfo wanted = addrinfo_hints(hints, kind), *found;
+    struct rdma_addrinfo **end = list;
 
-    if (node == NULL && service == NULL && hints == NULL)
-        return rdma_fail(EINVAL);
-    addrinfo_kind(hints, &kind);
-    struct addrinfo wanted = addrinfo_hints(hints, &kind);
     int err = getaddrinfo(node, service, &wanted, &found);
     if (err != 0)
         return err; /* EAI_*: programs print it with gai_strerror */
     for (struct addrinfo *f = found; f != NULL; f = f->ai_next) {
         if (f->ai_family != AF_INET && f->ai_family != AF_INET6)
             continue;
-        *end = addrinfo_convert(f, &kind, hints);
+        *end = addrinfo_convert(f, kind, hints);
         if (*end == NULL) {
-            rdma_freeaddrinfo(list);
-            freeaddrinfo(found);
-            return EAI_MEMORY;
+            err = EAI_MEMORY;
+            break;
         }
         end = &(*end)->ai_next;
     }
     freeaddrinfo(found);
-    if (list == NULL)
+    return err == 0 && *list == NULL ? EAI_FAMILY : err;
+}
+
+/* Without a name the addresses are those of the hints. */
+static int addrinfo_by_hints(const struct rdma_addrinfo *hints, const struct rdma_addrinfo *kind,
+                             struct rdma_addrinfo **out)
+{
+    struct rdma_addrinfo *to = calloc(1, sizeof(*to));
+
+    if (to == NULL)
+        return EAI_MEMORY;
+    *to = *kind;
+    *out = to;
+    if (!addrinfo_take_hints(to, hints))
+        return EAI_MEMORY;
+    const struct sockaddr *one = to->ai_dst_addr != NULL ? to->ai_dst_addr : to->ai_src_addr;
+    if (one == NULL)
+        return EAI_NONAME;
+    if (rdma_sockaddr_length(one) == 0)
         return EAI_FAMILY;
-    *res = list;
+    to->ai_family = one->sa_family;
     return 0;
+}
+
+RDMACM_ABI int rdma_getaddrinfo(const char *node, const char *service,
+                                const struct rdma_addrinfo *hints, struct rdma_addrinfo **res)
+{
+    struct rdma_addrinfo kind = {0}, *list = NULL;
+    bool named = node != NULL || service != NULL;
+
+    if (!named && hints == NULL)
+        return rdma_fail(EINVAL);
+    addrinfo_kind(hints, &kind);
+    int err = named ? addrinfo_by_name(node, service, hints, &kind, &list)
+                    : addrinfo_by_hints(hints, &kind, &list);
+    if (err == 0)
+        *res = list;
+    else
+        rdma_freeaddrinfo(list);
+    return err;
 }
 
 RDMACM_ABI void rdma_freeaddrinfo(struct rdma_addrinfo *res)

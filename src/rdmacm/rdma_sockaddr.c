@@ -53,6 +53,15 @@ bool rdma_sockaddr_any(const struct sockaddr *sa)
     return IN6_IS_ADDR_UNSPECIFIED(&sockaddr_v6(sa)->sin6_addr);
 }
 
+bool rdma_sockaddr_loopback(const struct sockaddr *sa)
+{
+    enum { LOOPBACK_NET = 127 };
+
+    if (sa->sa_family == AF_INET)
+        return ntohl(sockaddr_v4(sa)->sin_addr.s_addr) >> 24 == LOOPBACK_NET;
+    return IN6_IS_ADDR_LOOPBACK(&sockaddr_v6(sa)->sin6_addr);
+}
+
 bool rdma_sockaddr_link_local(const struct sockaddr *sa)
 {
     return sa->sa_family == AF_INET6 && (IN6_IS_ADDR_LINKLOCAL(&sockaddr_v6(sa)->sin6_addr) ||

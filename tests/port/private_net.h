@@ -7,8 +7,11 @@
 #ifndef TESTS_PORT_PRIVATE_NET_H
 #define TESTS_PORT_PRIVATE_NET_H
 
+#include <arpa/inet.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -33,6 +36,20 @@ static inline void private_net_enter(void)
     int fd = socket(AF_INET, SOCK_DGRAM, 0);
     (void)!ioctl(fd, SIOCSIFFLAGS, &r);
     close(fd);
+}
+
+/* Gives an interface, or a label of one, an IPv4 address. False: not allowed. */
+static inline bool private_net_add(const char *label, const char *addr)
+{
+    struct ifreq r;
+    memset(&r, 0, sizeof(r));
+    strncpy(r.ifr_name, label, sizeof(r.ifr_name) - 1);
+    struct sockaddr_in *sin = (struct sockaddr_in *)(void *)&r.ifr_addr;
+    sin->sin_family = AF_INET;
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    bool ok = inet_pton(AF_INET, addr, &sin->sin_addr) == 1 && ioctl(fd, SIOCSIFADDR, &r) == 0;
+    close(fd);
+    return ok;
 }
 
 #endif

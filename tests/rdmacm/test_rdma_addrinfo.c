@@ -76,6 +76,53 @@ static void getaddrinfo__source_of_the_hints(void **state)
     rdma_freeaddrinfo(res);
 }
 
+/* libfabric: no name, the addresses are in the hints. */
+static void getaddrinfo__addresses_of_the_hints(void **state)
+{
+    (void)state;
+    union rig_addr v4 = rig_addr("127.0.0.1", 7), v6 = rig_addr("::1", 8), none = {0};
+    const struct {
+        union rig_addr *src, *dst;
+        int flags, err;
+    } rows[] = {
+        {NULL,  &v4,   0,           0         },
+        {&v4,   &v4,   0,           0         },
+        {&v6,   &v6,   0,           0         },
+        {&v6,   NULL,  RAI_PASSIVE, 0         },
+        {NULL,  NULL,  0,           EAI_NONAME},
+        {NULL,  NULL,  RAI_PASSIVE, EAI_NONAME},
+        {NULL,  &none, 0,           EAI_FAMILY},
+        {&none, NULL,  RAI_PASSIVE, EAI_FAMILY},
+    };
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct sockaddr *src = rows[i].src != NULL ? &rows[i].src->sa : NULL;
+        struct sockaddr *dst = rows[i].dst != NULL ? &rows[i].dst->sa : NULL;
+        struct rdma_addrinfo *res = NULL, hints = {
+                                              .ai_flags = rows[i].flags,
+                                              .ai_src_addr = src,
+                                              .ai_src_len = src != NULL ? sizeof(*rows[i].src) : 0,
+                                              .ai_dst_addr = dst,
+                                              .ai_dst_len = dst != NULL ? sizeof(*rows[i].dst) : 0,
+                                          };
+        assert_int_equal(rdma_getaddrinfo(NULL, NULL, &hints, &res), rows[i].err);
+        if (rows[i].err != 0) {
+            assert_null(res);
+            continue;
+        }
+        assert_null(res->ai_next);
+        assert_int_equal(res->ai_family, (dst != NULL ? dst : src)->sa_family);
+        assert_int_equal(res->ai_flags, rows[i].flags);
+        assert_int_equal(res->ai_src_addr != NULL, src != NULL);
+        assert_int_equal(res->ai_dst_addr != NULL, dst != NULL);
+        if (src != NULL)
+            assert_memory_equal(res->ai_src_addr, src, sizeof(union rig_addr));
+        if (dst != NULL)
+            assert_memory_equal(res->ai_dst_addr, dst, sizeof(union rig_addr));
+        rdma_freeaddrinfo(res);
+    }
+}
+
 static void resolve_addrinfo__event(void **state)
 {
     (void)state;
@@ -110,6 +157,7 @@ int main(void)
         cmocka_unit_test(getaddrinfo__hints),
         cmocka_unit_test(getaddrinfo__refused),
         cmocka_unit_test(getaddrinfo__source_of_the_hints),
+        cmocka_unit_test(getaddrinfo__addresses_of_the_hints),
         cmocka_unit_test(resolve_addrinfo__event),
     };
 

@@ -9,9 +9,9 @@
 static struct rdma_cm_id *bound_id(enum rdma_port_space ps)
 {
     struct rdma_cm_id *id = rig_id(NULL, ps);
-    union rig_addr lo = rig_addr("127.0.0.1", 0);
+    union rig_addr lo = rig_addr("127.0.0.1", 7);
 
-    assert_int_equal(rdma_bind_addr(id, &lo.sa), 0);
+    assert_int_equal(rdma_resolve_addr(id, NULL, &lo.sa, 1000), 0);
     return id;
 }
 
@@ -55,7 +55,7 @@ static void create__refused(void **state)
     struct rdma_cm_id *unbound = rig_id(NULL, RDMA_PS_TCP), *id = bound_id(RDMA_PS_TCP);
     struct ibv_qp_init_attr rc = rig_qp_init(IBV_QPT_RC), ud = rig_qp_init(IBV_QPT_UD);
     struct ibv_qp_init_attr huge = rc;
-    union rig_addr lo6 = rig_addr("::1", 0);
+    union rig_addr lo6 = rig_addr("::1", 7);
 
     assert_int_equal(rdma_create_qp(unbound, NULL, &rc), -1);
     assert_int_equal(errno, EINVAL);
@@ -73,7 +73,7 @@ static void create__refused(void **state)
     assert_int_equal(errno, EINVAL);
     ibv_dealloc_pd(pd);
     ibv_close_device(other);
-    assert_int_equal(rdma_bind_addr(unbound, &lo6.sa), 0);
+    assert_int_equal(rdma_resolve_addr(unbound, NULL, &lo6.sa, 1000), 0);
     assert_int_equal(rdma_create_qp(unbound, NULL, &rc), 0);
     rdma_destroy_ep(unbound);
     rdma_destroy_ep(id);

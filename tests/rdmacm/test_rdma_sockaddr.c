@@ -18,21 +18,26 @@ struct row {
     int family;
     const char *text;
     uint8_t first, last; /* bytes 0 and 15 of the GID */
-    bool any, link_local;
+    bool any, link_local, loopback;
 };
 
 static void there_and_back(void **state)
 {
     (void)state;
     static const struct row rows[] = {
-        {AF_INET,  "10.1.2.3",    0,    3, false, false},
-        {AF_INET,  "0.0.0.0",     0,    0, true,  false},
-        {AF_INET,  "169.254.1.1", 0,    1, false, false},
-        {AF_INET6, "::",          0,    0, true,  false},
-        {AF_INET6, "2001:db8::7", 0x20, 7, false, false},
-        {AF_INET6, "fe80::9",     0xfe, 9, false, true },
-        {AF_INET6, "ff02::1",     0xff, 1, false, true },
-        {AF_INET6, "ff0e::1",     0xff, 1, false, false},
+        {AF_INET,  "10.1.2.3",    0,    3, false, false, false},
+        {AF_INET,  "0.0.0.0",     0,    0, true,  false, false},
+        {AF_INET,  "169.254.1.1", 0,    1, false, false, false},
+        {AF_INET,  "127.0.0.1",   0,    1, false, false, true },
+        {AF_INET,  "127.255.0.9", 0,    9, false, false, true },
+        {AF_INET,  "128.0.0.1",   0,    1, false, false, false},
+        {AF_INET6, "::",          0,    0, true,  false, false},
+        {AF_INET6, "::1",         0,    1, false, false, true },
+        {AF_INET6, "::2",         0,    2, false, false, false},
+        {AF_INET6, "2001:db8::7", 0x20, 7, false, false, false},
+        {AF_INET6, "fe80::9",     0xfe, 9, false, true,  false},
+        {AF_INET6, "ff02::1",     0xff, 1, false, true,  false},
+        {AF_INET6, "ff0e::1",     0xff, 1, false, false, false},
     };
 
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -50,6 +55,7 @@ static void there_and_back(void **state)
         assert_int_equal(rdma_sockaddr_scope(sa), v4 ? 0 : 3);
         assert_int_equal(rdma_sockaddr_any(sa), r->any);
         assert_int_equal(rdma_sockaddr_link_local(sa), r->link_local);
+        assert_int_equal(rdma_sockaddr_loopback(sa), r->loopback);
         struct net_addr a = rdma_sockaddr_net(sa);
         assert_int_equal(a.b[0], r->first);
         assert_int_equal(a.b[15], r->last);
