@@ -242,7 +242,8 @@ VERBS_ABI int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
     (void)qp;
     memset(ece, 0, sizeof(*ece));
-    return 0;
+    errno = EOPNOTSUPP;
+    return EOPNOTSUPP;
 }
 
 /* On RoCE a group is an address, the LID says nothing. */
