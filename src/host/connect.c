@@ -111,6 +111,15 @@ static int leave_port(struct verbena_cm_id *id, int result)
     return result;
 }
 
+/* The last that the peer hears of this id, and the caller may end at once: what went to the peer by
+ * a socket of our own must not end with us. */
+static int leave_for_good(struct verbena_cm_id *id, int result)
+{
+    if (result == 0)
+        progress_pass_on(id->host);
+    return result;
+}
+
 int verbena_cm_id_create(struct verbena_cm *user, void *owner, struct verbena_cm_id **out)
 {
     struct host *h = user->host;
@@ -648,7 +657,7 @@ int verbena_cm_reject(struct verbena_cm_id *id, unsigned reason,
                               (enum cm_rej_reason)reason, private_in(info), private_in(data));
     if (err == 0)
         forget_connection(id);
-    return leave_port(id, err);
+    return leave_for_good(id, leave_port(id, err));
 }
 
 int verbena_cm_mra(struct verbena_cm_id *id, uint8_t service_timeout,
@@ -691,8 +700,9 @@ int verbena_cm_sidr_reply(struct verbena_cm_id *id, unsigned status,
     if (!enter(id))
         return -EIO;
     struct cm_sidr_rep rep = {.status = (uint8_t)status, .qpn = p->qpn, .qkey = p->qkey};
-    return leave(id, id->cm_id == NULL
-                         ? -EINVAL
-                         : cm_sidr_reply(id->host->connect.cm, host_now_ns(), id->cm_id, &rep,
-                                         private_in(&p->private_data)));
+    int err =
+        leave(id, id->cm_id == NULL ? -EINVAL
+                                    : cm_sidr_reply(id->host->connect.cm, host_now_ns(), id->cm_id,
+                                                    &rep, private_in(&p->private_data)));
+    return leave_for_good(id, err);
 }

@@ -126,6 +126,8 @@ void progress_answer(struct host *h, uint64_t now_ns, unsigned packets, int comp
 void progress_send(struct host *h);
 /* The same, and waits for whoever sends: an answer that was owed when it was called has left. */
 void progress_flush(struct host *h);
+/* Looks at the sockets now: what lies there for others goes to them. */
+void progress_pass_on(struct host *h);
 /* At the end of the program: the helper does what progress_flush does, in a moment or never. */
 void progress_farewell(struct host *h);
 /* Calls back for completions and async events. */

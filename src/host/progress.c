@@ -285,6 +285,12 @@ void progress_flush(struct host *h)
     progress_send(h);
 }
 
+void progress_pass_on(struct host *h)
+{
+    look(h);
+    progress_send(h);
+}
+
 void progress_farewell(struct host *h)
 {
     const struct timespec turn = {0, FAREWELL_TURN_NS};
