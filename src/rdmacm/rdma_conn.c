@@ -145,6 +145,7 @@ RDMACM_ABI int rdma_connect(struct rdma_cm_id *pub, struct rdma_conn_param *para
     conn_prepare(id, c);
     c->param = conn_param(id, param, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH);
     id->conn.retry_count = c->param.retry_count;
+    id->conn.asked_rnr_retry_count = c->param.rnr_retry_count;
     if (c->param.private_data.bytes > 0)
         memcpy(id->request_data, c->param.private_data.data, c->param.private_data.bytes);
     c->param.private_data.data = id->request_data;
@@ -208,6 +209,7 @@ RDMACM_ABI int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param
         conn_param(id, param, id->conn.responder_resources, id->conn.initiator_depth);
     id->conn.responder_resources = p.responder_resources;
     id->conn.initiator_depth = p.initiator_depth;
+    id->conn.asked_rnr_retry_count = p.rnr_retry_count;
     /* The peer may send as soon as it has the REP. */
     err = rdma_qp_to(id, IBV_QPS_RTR);
     if (err == 0)

@@ -68,6 +68,7 @@ struct rdma_conn {
     uint16_t path_mtu_bytes;
     uint8_t ack_timeout; /* code */
     uint8_t retry_count, rnr_retry_count;
+    uint8_t asked_rnr_retry_count; /* of the peer; 7: for ever, 0 also before we asked */
     uint8_t responder_resources, initiator_depth;
 };
 

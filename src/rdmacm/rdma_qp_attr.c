@@ -11,6 +11,9 @@
 enum {
     /* 0.64 ms. The kernel's code 0 means 655 ms, far more than a receive takes to post. */
     QP_ATTR_RNR_TIMER = 12,
+    /* 164 ms, when the peer does not try for ever: the time that a program needs must be in it. */
+    QP_ATTR_RNR_TIMER_LIMITED = 28,
+    QP_ATTR_RNR_FOR_EVER = 7,
 };
 
 static enum ibv_mtu qp_attr_mtu(uint16_t bytes)
@@ -68,7 +71,9 @@ static int qp_attr_rtr(struct rdma_id_obj *id, struct ibv_qp_attr *attr, int *ma
     if (id->pub.qp_type == IBV_QPT_RC) {
         *mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
         attr->max_dest_rd_atomic = c->responder_resources;
-        attr->min_rnr_timer = QP_ATTR_RNR_TIMER;
+        attr->min_rnr_timer = c->asked_rnr_retry_count == QP_ATTR_RNR_FOR_EVER
+                                  ? QP_ATTR_RNR_TIMER
+                                  : QP_ATTR_RNR_TIMER_LIMITED;
     }
     return rdma_qp_attr_ah(id, &c->path, &attr->ah_attr);
 }

@@ -313,11 +313,47 @@ static void connect__own_queue_pairs(void **state)
     assert_int_equal(attr.dest_qp_num, 0x654321);
     assert_int_equal(attr.rq_psn, mine.sq_psn);
     assert_int_equal(attr.ah_attr.is_global, 1);
+    assert_int_equal(attr.min_rnr_timer, 28); /* the peer tries 4 times: not all of them at once */
     assert_int_equal(rdma_establish(p.client), 0);
     rig_expect(p.server_ch, RDMA_CM_EVENT_ESTABLISHED, 0);
     assert_int_equal(rdma_establish(p.client), -1);
     assert_int_equal(errno, EINVAL);
     rig_pair_close(&p);
+}
+
+/* pyverbs: a program that is slow to post its receive loses the connection, unless the peer's tries
+ * are far apart; when the peer tries for ever, they need not be. */
+static void connect__rnr_timer(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t asked;
+        int timer;
+    } rows[] = {
+        {7, 12},
+        {0, 28},
+        {1, 28},
+        {6, 28}
+    };
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig_pair p;
+        struct rdma_conn_param param = {.qp_num = 2, .rnr_retry_count = rows[i].asked};
+        struct ibv_qp_attr attr;
+        struct ibv_qp_init_attr init;
+        rig_pair_open(&p, "127.0.0.1", RDMA_PS_TCP, true);
+        assert_int_equal(rdma_connect(p.client, &param), 0);
+        rdma_ack_cm_event(rig_pair_request(&p, true));
+        assert_int_equal(rdma_accept(p.server, &param), 0);
+        rig_expect(p.client_ch, RDMA_CM_EVENT_ESTABLISHED, 0);
+        rig_expect(p.server_ch, RDMA_CM_EVENT_ESTABLISHED, 0);
+        struct ibv_qp *both[] = {p.client->qp, p.server->qp};
+        for (unsigned k = 0; k < 2; k++) {
+            assert_int_equal(ibv_query_qp(both[k], &attr, IBV_QP_MIN_RNR_TIMER, &init), 0);
+            assert_int_equal(attr.min_rnr_timer, rows[i].timer);
+        }
+        rig_pair_close(&p);
+    }
 }
 
 static void datagram__looked_up(void **state)
@@ -442,6 +478,7 @@ int main(void)
         cmocka_unit_test(listen__destroyed_with_requests),
         cmocka_unit_test(migrate__listener_with_requests),
         cmocka_unit_test(connect__own_queue_pairs),
+        cmocka_unit_test(connect__rnr_timer),
         cmocka_unit_test(datagram__looked_up),
         cmocka_unit_test(datagram__refused),
         cmocka_unit_test(ep__send_and_end),
