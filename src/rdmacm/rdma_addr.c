@@ -62,14 +62,6 @@ int rdma_addr_set_path(struct rdma_id_obj *id)
     return 0;
 }
 
-static void addr_forget_device(struct rdma_id_obj *id)
-{
-    id->device = NULL;
-    id->pub.verbs = NULL;
-    id->pub.pd = NULL;
-    id->pub.port_num = 0;
-}
-
 /* 0 or a positive errno. only_connects: the id will not listen. */
 static int addr_bind(struct rdma_id_obj *id, const struct sockaddr *addr, bool only_connects)
 {
@@ -86,14 +78,14 @@ static int addr_bind(struct rdma_id_obj *id, const struct sockaddr *addr, bool o
     /* As with the kernel, an id bound to a loopback address has no device until it is resolved:
      * libfabric asks what "localhost" belongs to, and would leave out all devices but that one. */
     if (err == 0 && rdma_sockaddr_loopback(addr))
-        addr_forget_device(id);
+        rdma_device_detach(id);
     if (err == 0)
         err = rdma_port_bind(id, addr, only_connects);
     if (err == 0 && id->device != NULL)
         rdma_addr_set_gids(id);
     if (err != 0) {
         memset(&id->pub.route.addr, 0, sizeof(id->pub.route.addr));
-        addr_forget_device(id);
+        rdma_device_detach(id);
         rdma_id_step(id, ID_BOUND, ID_IDLE);
     }
     return err;

@@ -312,6 +312,8 @@ int rdma_id_complete(struct rdma_id_obj *id)
     while (ret != 0 && errno == EINTR);
     if (ret != 0)
         return ret;
+    if (id->pub.event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+        return rdma_fail(ENODEV);
     int status = id->pub.event->status;
     if (status == 0)
         return 0;

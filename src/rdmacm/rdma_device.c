@@ -38,6 +38,41 @@ static uint8_t device_limit(int n)
     return n > 0xff ? 0xff : (uint8_t)n;
 }
 
+/* On whatever thread makes progress. */
+static void device_on_event(enum nic_event_type type, void *owner)
+{
+    struct rdma_device *d = owner;
+    struct rdma_id_obj *id;
+
+    if (type != EVENT_DEVICE_FATAL)
+        return;
+    rdma_lock();
+    d->gone = true;
+    TAILQ_FOREACH(id, &d->ids, device_link)
+    {
+        struct rdma_event_obj *e =
+            id->closing ? NULL : rdma_event_new(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+        if (e != NULL)
+            rdma_event_push(e);
+    }
+    rdma_unlock();
+}
+
+/* What the program shall see, and a view of our own. 0 or a positive errno. */
+static int device_begin(struct rdma_device *d, struct ibv_device *dev, struct ibv_device_attr *attr)
+{
+    static const struct verbena_callbacks callbacks = {.async_event = device_on_event};
+
+    d->verbs = ibv_open_device(dev);
+    if (d->verbs == NULL)
+        return errno;
+    int err = ibv_query_device(d->verbs, attr);
+    if (err != 0)
+        return err;
+    d->pd = ibv_alloc_pd(d->verbs);
+    return d->pd == NULL ? errno : -verbena_open(dev->name, &callbacks, d, &d->watch);
+}
+
 static int device_new(struct ibv_device *dev, struct rdma_device **out)
 {
     struct ibv_device_attr attr;
@@ -45,17 +80,13 @@ static int device_new(struct ibv_device *dev, struct rdma_device **out)
 
     if (d == NULL)
         return ENOMEM;
-    d->verbs = ibv_open_device(dev);
-    if (d->verbs == NULL) {
-        int err = errno;
-        free(d);
-        return err;
-    }
-    int err = ibv_query_device(d->verbs, &attr);
-    d->pd = err == 0 ? ibv_alloc_pd(d->verbs) : NULL;
-    if (d->pd == NULL) {
-        err = err != 0 ? err : errno;
-        ibv_close_device(d->verbs);
+    TAILQ_INIT(&d->ids);
+    int err = device_begin(d, dev, &attr);
+    if (err != 0) {
+        if (d->pd != NULL)
+            ibv_dealloc_pd(d->pd);
+        if (d->verbs != NULL)
+            ibv_close_device(d->verbs);
         free(d);
         return err;
     }
@@ -79,7 +110,7 @@ static struct rdma_device *device_find(unsigned ifindex)
     }
     TAILQ_FOREACH(d, &device_open, link)
     {
-        if (d->ifindex == ifindex)
+        if (d->ifindex == ifindex && !d->gone)
             return d;
     }
     return NULL;
@@ -142,11 +173,31 @@ int rdma_device_attach(struct rdma_id_obj *id, const struct sockaddr *local)
         err = rdma_device_get(ifindex, &d);
     if (err != 0)
         return err;
+    rdma_device_detach(id);
+    rdma_lock();
+    if (d->gone) {
+        rdma_unlock();
+        return ENODEV;
+    }
     id->device = d;
+    TAILQ_INSERT_TAIL(&d->ids, id, device_link);
+    rdma_unlock();
     id->pub.verbs = d->verbs;
     id->pub.pd = d->pd;
     id->pub.port_num = DEVICE_PORT;
     return 0;
+}
+
+void rdma_device_detach(struct rdma_id_obj *id)
+{
+    rdma_lock();
+    if (id->device != NULL)
+        TAILQ_REMOVE(&id->device->ids, id, device_link);
+    id->device = NULL;
+    rdma_unlock();
+    id->pub.verbs = NULL;
+    id->pub.pd = NULL;
+    id->pub.port_num = 0;
 }
 
 int rdma_device_gid(struct rdma_device *d, const struct net_addr *addr, uint32_t *index)

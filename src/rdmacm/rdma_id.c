@@ -112,6 +112,7 @@ RDMACM_ABI int rdma_destroy_id(struct rdma_cm_id *pub)
         rdma_destroy_id(e->pub.id);
         free(e);
     }
+    rdma_device_detach(id);
     if (id->cm != NULL)
         verbena_cm_id_destroy(id->cm); /* no calls from it any more */
     if (id->sync)

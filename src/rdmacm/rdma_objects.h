@@ -31,6 +31,10 @@ struct rdma_device {
     unsigned ifindex;
     uint8_t max_initiator_depth;
     uint8_t max_responder_resources;
+    /* Under rdma_lock. */
+    struct verbena_context *watch; /* tells when the interface goes */
+    bool gone;
+    TAILQ_HEAD(, rdma_id_obj) ids; /* that are on it */
     TAILQ_ENTRY(rdma_device) link;
 };
 
@@ -86,6 +90,7 @@ struct rdma_id_obj {
     bool ack_timeout_set;
     uint8_t ack_timeout;
     struct rdma_device *device;
+    TAILQ_ENTRY(rdma_id_obj) device_link;
     struct verbena_cm_id *cm; /* or NULL: not needed so far */
     struct rdma_conn conn;
     /* What it asks its peer, for when nobody listens there yet. */
@@ -165,6 +170,8 @@ static inline bool rdma_id_datagram(const struct rdma_id_obj *id)
 int rdma_device_get(unsigned ifindex, struct rdma_device **out); /* ENODEV: none has it */
 /* The device of an address of ours becomes the id's. */
 int rdma_device_attach(struct rdma_id_obj *id, const struct sockaddr *local);
+/* It has none any more, and hears nothing of it. */
+void rdma_device_detach(struct rdma_id_obj *id);
 /* The place of an address in the device's GID table. */
 int rdma_device_gid(struct rdma_device *d, const struct net_addr *addr, uint32_t *index);
 enum ibv_mtu rdma_device_mtu(struct rdma_device *d);
