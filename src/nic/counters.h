@@ -23,8 +23,9 @@
     X(rx_drop_pkey)               /* dropped: P_Key mismatch */                                    \
     X(rx_drop_service)            /* dropped: opcode of another transport service */               \
     X(rx_drop_malformed)          /* dropped: response or datagram that makes no sense */          \
-    X(rx_drop_no_recv)            /* dropped: datagram for which no receive was posted */          \
-    X(rx_drop_recv_small)         /* dropped: datagram longer than the next receive */             \
+    X(rx_drop_no_recv)            /* dropped: datagram or UC, no receive was posted */             \
+    X(rx_drop_recv_small)         /* dropped: datagram or UC, receive too small */                 \
+    X(rx_drop_message)            /* UC: messages given up: a part lost, or not allowed */         \
     X(qkey_viol_cntr)             /* dropped: datagram with another Q_Key */                       \
     X(gsi_rx_mads)                /* QP 1: MADs taken in */                                        \
     X(gsi_tx_mads)                /* QP 1: MADs sent */                                            \

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "nic/roce/datagram.h"
+#include "nic/roce/unreliable.h"
 #include "nic/timers.h"
 #include "wire/opcode.h"
 
@@ -266,7 +267,7 @@ static bool input_admit(struct nic *nic, const struct qp *qp, const struct rx_pa
         return false;
     }
     bool datagram = qp->type == QP_TYPE_UD;
-    if (info->service != (datagram ? SERVICE_UD : SERVICE_RC)) {
+    if (info->service != qp->service) {
         nic_count(nic, COUNTER_rx_drop_service, 1);
         return false;
     }
@@ -277,7 +278,8 @@ static bool input_admit(struct nic *nic, const struct qp *qp, const struct rx_pa
     }
     bool response = (info->flags & OPF_RESPONSE) != 0;
     bool able = qp->state == QP_STATE_RTS || qp->state == QP_STATE_SQD ||
-                (qp->state == QP_STATE_RTR && !response) || (datagram && qp->state == QP_STATE_SQE);
+                (qp->state == QP_STATE_RTR && !response) ||
+                qp->state == QP_STATE_SQE; /* unreliable */
     if (!able) {
         nic_count(nic, COUNTER_rx_drop_state, 1);
         return false;
@@ -307,6 +309,8 @@ static void input_packet(struct nic *nic, struct qp *qp, uint64_t now_ns, const 
         nic_count(nic, COUNTER_np_ecn_marked_roce_packets, 1);
     if (qp->type == QP_TYPE_UD)
         datagram_input(qp, p);
+    else if (qp->type == QP_TYPE_UC)
+        unreliable_input(qp, p);
     else if (opcode_info(p->h.bth.opcode)->flags & OPF_RESPONSE)
         completer_input(qp, now_ns, p);
     else
@@ -392,8 +396,8 @@ static struct qp *ready_take(struct nic *nic)
  */
 static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
 {
-    if (qp->type == QP_TYPE_UD)
-        return datagram_next(qp, t);
+    if (qp_unreliable(qp))
+        return qp->type == QP_TYPE_UD ? datagram_next(qp, t) : unreliable_next(qp, t);
     train_begin(t, &qp->attr.path);
     bool requests_first = responder_hurries(qp) ? qp->last_train == LAST_TRAIN_REPLIES
                                                 : qp->last_train != LAST_TRAIN_REQUESTS;
@@ -440,8 +444,8 @@ bool nic_output(struct nic *nic, uint64_t now_ns, struct nic_sink *sink, unsigne
                qp_next_train(qp, now_ns, &nic->train)) {
             train_count(nic, &nic->train);
             sink->train(sink, &nic->train);
-            if (qp->type == QP_TYPE_UD)
-                datagram_sent(qp);
+            if (qp_unreliable(qp))
+                unreliable_sent(qp);
             turn++;
         }
         if (turn == TRAINS_PER_TURN || trains + turn == max_trains)

@@ -11,7 +11,9 @@
 #include "nic/nic.h"
 #include "nic/qp_table.h"
 #include "nic/roce/datagram.h"
+#include "nic/roce/unreliable.h"
 #include "nic/timers.h"
+#include "wire/opcode.h"
 
 enum { QP_ACCESS_OPTIONAL = 0x3ff00000 }; /* bits 20..29 ask for optional behaviour: ignored */
 
@@ -21,12 +23,18 @@ static const enum nic_event_type event_type[QP_EVENT_COUNT] = {
     [QP_EVENT_SQ_DRAINED] = EVENT_SQ_DRAINED,    [QP_EVENT_LAST_WQE] = EVENT_QP_LAST_WQE_REACHED,
 };
 
+static const uint8_t service_of[] = {
+    [QP_TYPE_RC] = SERVICE_RC,
+    [QP_TYPE_UC] = SERVICE_UC,
+    [QP_TYPE_UD] = SERVICE_UD,
+};
+
 static int check_init(const struct nic *nic, const struct qp_init *init)
 {
     uint32_t max_wr = nic->config.max_qp_wr == 0 ? MAX_WR : nic->config.max_qp_wr;
     const struct nic_qp_cap *cap = &init->cap;
 
-    if (init->type != QP_TYPE_RC && init->type != QP_TYPE_UD)
+    if (init->type != QP_TYPE_RC && init->type != QP_TYPE_UC && init->type != QP_TYPE_UD)
         return -EOPNOTSUPP;
     if (init->pd == NULL || init->send_cq == NULL || init->recv_cq == NULL)
         return -EINVAL;
@@ -86,6 +94,7 @@ int qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
     qp->nic = nic;
     qp->owner = init->owner;
     qp->type = init->type;
+    qp->service = service_of[init->type];
     qp->state = QP_STATE_RESET;
     qp->pd = init->pd;
     qp->send_cq = init->send_cq;
@@ -236,8 +245,8 @@ static void enter_rts(struct qp *qp, enum qp_state from)
 {
     qp->state = QP_STATE_RTS;
     qp->sqd_pending = false;
-    if (from == QP_STATE_RTR && qp->type == QP_TYPE_UD)
-        datagram_start(qp);
+    if (from == QP_STATE_RTR && qp_unreliable(qp))
+        unreliable_start(qp);
     else if (from == QP_STATE_RTR)
         requester_start(qp);
     else if (from == QP_STATE_SQD && !requester_waiting(qp))

@@ -38,6 +38,7 @@ struct qp {
     struct lock lock;
     uint32_t qpn;
     enum qp_type type;
+    uint8_t service; /* enum opcode_service, of its type */
     enum qp_state state;
     struct pd *pd;
     struct cq *send_cq;
@@ -62,6 +63,12 @@ struct qp {
     TAILQ_ENTRY(qp) ready_link;
     struct heap_node timer;
 };
+
+/* No acknowledgements; nobody is to wait for an answer. */
+static inline bool qp_unreliable(const struct qp *qp)
+{
+    return qp->type == QP_TYPE_UC || qp->type == QP_TYPE_UD;
+}
 
 /*
  * 0; -EINVAL: caps over the NIC's limits, missing CQ; -ENOMEM: memory or QPNs used up; -EOPNOTSUPP:

@@ -46,6 +46,7 @@ struct script {
     struct nic_sink sink;
     struct packet *queue;
     unsigned head, tail;
+    bool few_trains; /* since TRAIN */
     char log[LOG_BYTES];
     size_t log_used;
 };
@@ -214,6 +215,20 @@ static int modify_ud(enum qp_state from, enum qp_state to)
     return qp_modify(s.qp, &s.attr, mask);
 }
 
+static int modify_uc(enum qp_state from, enum qp_state to)
+{
+    unsigned mask = QP_ATTR_STATE;
+    if (to == QP_STATE_INIT)
+        mask |= QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS;
+    if (to == QP_STATE_RTR)
+        mask |= QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN;
+    if (to == QP_STATE_RTS && from == QP_STATE_RTR)
+        mask |= QP_ATTR_SQ_PSN;
+    if (to == QP_STATE_SQD && from == QP_STATE_RTS)
+        mask |= QP_ATTR_EN_SQD_ASYNC_NOTIFY;
+    return qp_modify(s.qp, &s.attr, mask);
+}
+
 static int modify(enum qp_state to)
 {
     unsigned mask = QP_ATTR_STATE;
@@ -221,6 +236,8 @@ static int modify(enum qp_state to)
     s.attr.state = to;
     if (s.d->with.ud)
         return modify_ud(from, to);
+    if (s.d->with.uc)
+        return modify_uc(from, to);
     if (to == QP_STATE_INIT)
         mask |= QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS;
     if (to == QP_STATE_RTR)
@@ -237,7 +254,9 @@ static int modify(enum qp_state to)
 static void setup_qp(const struct setup *with)
 {
     struct qp_init init = {
-        .type = with->ud ? QP_TYPE_UD : QP_TYPE_RC,
+        .type = with->ud   ? QP_TYPE_UD
+                : with->uc ? QP_TYPE_UC
+                           : QP_TYPE_RC,
         .udp_sport = OWN_SPORT,
         .pd = s.pd,
         .send_cq = s.scq,
@@ -643,12 +662,26 @@ static void step_end(void)
         check(s.block[i] == 0xee && s.memory[MEMORY_BYTES + i] == 0xee, "guard byte %u", i);
 }
 
-static void play(const struct step *st)
+static void step_train(const struct step *st)
+{
+    nic_output(s.nic, s.now, &s.sink, (unsigned)st->n);
+    s.few_trains = true;
+}
+
+/* Lets the engine send what it has to, before most steps. */
+static void drain_before(const struct step *st)
 {
     /* Input and posts add up until something looks at what came of them. */
+    s.few_trains = s.few_trains && ((st->kind == OUT && s.head != s.tail) || st->kind == MODIFY ||
+                                    st->kind == REVOKE);
     if (st->kind != IN && st->kind != POST && st->kind != RECV && st->kind != TIME &&
-        st->kind != HOLD && st->kind != REVOKE)
+        st->kind != HOLD && st->kind != REVOKE && st->kind != TRAIN && !s.few_trains)
         drain();
+}
+
+static void play(const struct step *st)
+{
+    drain_before(st);
     if (st->kind != OUT && s.head != s.tail) {
         const struct packet *p = &s.queue[s.head % QUEUE_PACKETS];
         say_packet("OUT", &p->h, p->bytes);
@@ -697,6 +730,9 @@ static void play(const struct step *st)
         break;
     case MSN:
         s.qp->resp.msn = psn_make(st->msn);
+        break;
+    case TRAIN:
+        step_train(st);
         break;
     case ARM:
         cq_arm(s.rcq, st->what != 0);

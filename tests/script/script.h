@@ -41,6 +41,8 @@ enum step_kind {
                are one more, and its place in memory is len further on */
     GRH,    /* the 40 bytes at at are the header of a datagram of len bytes, read once it is there;
                what: BTH opcode; odd: as its IN */
+    TRAIN,  /* n trains and no more are asked for; their OUT, MODIFY and REVOKE right behind ask for
+               none */
     NOTIFY, /* what: 1: the CQ has notified, 0: it has not */
 };
 
@@ -123,6 +125,7 @@ struct setup {
     enum qp_state state; /* that the dialogue begins in */
     bool srq, unsignalled;
     bool ud; /* a UD QP; mtu is the port's */
+    bool uc;
     uint32_t window_bytes, wrs, cqe;
 };
 

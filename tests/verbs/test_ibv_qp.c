@@ -119,7 +119,7 @@ static void create__refused(void **state)
         {-1,                 r.cq,    r.cq,    0,          EINVAL    },
         {IBV_QPT_RAW_PACKET, r.cq,    r.cq,    0,          EOPNOTSUPP},
         {IBV_QPT_DRIVER,     r.cq,    r.cq,    0,          EOPNOTSUPP},
-        {IBV_QPT_UC,         r.cq,    r.cq,    EOPNOTSUPP, EOPNOTSUPP},
+        {IBV_QPT_XRC_SEND,   r.cq,    r.cq,    EOPNOTSUPP, EOPNOTSUPP},
         {IBV_QPT_RC,         NULL,    r.cq,    0,          EINVAL    },
         {IBV_QPT_RC,         r.cq,    NULL,    0,          EINVAL    },
         {IBV_QPT_RC,         foreign, r.cq,    0,          EINVAL    },

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * datagram.c: both sides of a UD QP. Nothing is acknowledged, so there are no timers and no
- * answers. Of struct requester only next (the PSN of the next packet) and next_wqe are used; una,
- * number and sent_end go along with next, as for a QP that has nothing in flight.
+ * datagram.c: both sides of a UD QP. Nothing is acknowledged: the send queue is that of
+ * unreliable.c, where each WQE is one packet.
  */
 #include "nic/roce/datagram.h"
 
@@ -10,6 +9,7 @@
 
 #include "nic/nic.h"
 #include "nic/qp.h"
+#include "nic/roce/unreliable.h"
 #include "wire/net.h"
 #include "wire/opcode.h"
 #include "wire/roce.h"
@@ -22,30 +22,11 @@ void datagram_ready(struct qp *qp, uint16_t active_mtu_bytes)
     qp->attr.path_mtu_bytes = active_mtu_bytes != 0 ? active_mtu_bytes : PATH_MTU_MAX_BYTES;
 }
 
-static void set_psn(struct requester *r, struct psn psn)
-{
-    r->una = r->next = r->number = r->sent_end = psn;
-}
-
-void datagram_start(struct qp *qp)
-{
-    qp->req = (struct requester){.next_wqe = qp->sq.head};
-    set_psn(&qp->req, psn_make(qp->attr.sq_psn));
-}
-
-/*
- * The next WQE cannot be sent. Once those before it are complete it is completed with its error,
- * the send queue stops (IBA 10.3.1, state SQE: the receive queue goes on) and the rest is flushed.
- */
+/* The next WQE cannot be sent: it fails once those before it are complete. */
 static void fail_in_order(struct qp *qp, enum wc_status status)
 {
-    if (qp->req.next_wqe != qp->sq.head)
-        return;
-    wq_send_done(qp, status);
-    qp->state = QP_STATE_SQE;
-    while (qp->sq.head != qp->sq.tail)
-        wq_send_done(qp, WC_WR_FLUSH_ERR);
-    qp->req.next_wqe = qp->sq.head;
+    if (qp->req.next_wqe == qp->sq.head)
+        unreliable_fail(qp, status);
 }
 
 static bool payload_spans(struct qp *qp, const struct send_wqe *w, struct train *t)
@@ -95,7 +76,8 @@ static bool add_packet(struct qp *qp, struct train *t)
         qp->group_source = d->path.local;
     if (imm)
         p->h.immdt = w->imm_or_inv;
-    set_psn(r, psn_add(r->next, 1));
+    unreliable_step(qp);
+    r->number = r->next;
     r->next_wqe++;
     return true;
 }
@@ -105,17 +87,10 @@ bool datagram_next(struct qp *qp, struct train *t)
     train_begin(t, NULL);
     if (qp->state != QP_STATE_RTS)
         return false;
-    if ((int32_t)(qp->req.next_wqe - qp->sq.head) < 0) /* posted, and flushed, while in SQE */
-        qp->req.next_wqe = qp->sq.head;
+    unreliable_skip_flushed(qp);
     while (qp->req.next_wqe != qp->sq.tail && add_packet(qp, t)) {
     }
     return t->packets > 0;
-}
-
-void datagram_sent(struct qp *qp)
-{
-    while (qp->sq.head != qp->req.next_wqe)
-        wq_send_done(qp, WC_SUCCESS);
 }
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * datagram.h: unreliable datagrams (UD): each WQE is one packet with a destination of its own, and
- * is done when it has gone out; each packet that arrives is a receive, or is dropped in silence.
- * All are called with the QP's lock held.
+ * is done when it has gone out (unreliable.h); each packet that arrives is a receive, or is dropped
+ * in silence. All are called with the QP's lock held.
  */
 #ifndef NIC_ROCE_DATAGRAM_H
 #define NIC_ROCE_DATAGRAM_H
@@ -13,12 +13,9 @@ struct qp;
 
 /* INIT -> RTR; active_mtu_bytes: what the port can send, 0: not known. */
 void datagram_ready(struct qp *qp, uint16_t active_mtu_bytes);
-void datagram_start(struct qp *qp); /* RTR -> RTS: numbers packets from the SQ PSN on */
 
 /* Begins a train and fills it with what goes by one path; false: nothing to send now. */
 bool datagram_next(struct qp *qp, struct train *t);
-/* The last train is out, its memory no longer needed: completes its WQEs. */
-void datagram_sent(struct qp *qp);
 
 /* One packet of this service, with the right P_Key. */
 void datagram_input(struct qp *qp, const struct rx_packet *p);

@@ -175,7 +175,7 @@ static bool wqe_begin(struct qp *qp, struct send_wqe *w)
     } else if (is_atomic(w)) {
         w->packets = 1;
     } else {
-        w->packets = w->length == 0 ? 1 : (w->length - 1) / mtu + 1;
+        w->packets = message_packets(w->length, mtu);
         if (is_read(w))
             messages = (w->packets - 1) / r->read_packets + 1;
     }
@@ -301,7 +301,8 @@ static bool packet_payload(struct qp *qp, const struct send_wqe *w, uint32_t sta
     return mem_gather(qp->nic, qp->pd, w->sge, w->num_sge, start, n, t->span, &t->spans) == MEM_OK;
 }
 
-static bool next_message_packet(struct qp *qp, struct send_wqe *w, uint32_t offset, struct train *t)
+enum added requester_add_message(struct qp *qp, const struct send_wqe *w, uint32_t offset,
+                                 struct train *t)
 {
     uint32_t mtu = qp->attr.path_mtu_bytes;
     bool first = offset == 0;
@@ -309,16 +310,14 @@ static bool next_message_packet(struct qp *qp, struct send_wqe *w, uint32_t offs
     uint32_t start = offset * mtu;
     uint32_t n = last ? w->length - start : mtu;
     enum opcode_op op = message_op(w, first, last);
-    uint8_t opcode = opcode_make(SERVICE_RC, op);
+    uint8_t opcode = opcode_make(qp->service, op);
     uint16_t spans_max = w->num_sge > 1 ? w->num_sge : 1;
-    if (!window_open(qp, 1) || (first && !credit_open(qp, w)) ||
-        !train_fits(t, roce_packet_bytes(opcode, n), spans_max))
-        return false;
+    if (!train_fits(t, roce_packet_bytes(opcode, n), spans_max))
+        return ADDED_NO_ROOM;
     uint16_t first_span = t->spans;
     if (!packet_payload(qp, w, start, n, t)) {
         t->spans = first_span;
-        fail_in_order(qp, WC_LOC_PROT_ERR);
-        return false;
+        return ADDED_BAD_KEY;
     }
     struct train_packet *p = train_add(t, qp, opcode, qp->req.next, n);
     p->first_span = first_span;
@@ -335,7 +334,19 @@ static bool next_message_packet(struct qp *qp, struct send_wqe *w, uint32_t offs
         p->h.ieth = w->imm_or_inv;
     /* SE only in the last packet of SENDs and of WRITEs with immediate. */
     p->h.bth.solicited = last && takes_receive(w) && (w->flags & WR_SOLICITED);
-    packet_sent(qp, p, 1, last);
+    return ADDED;
+}
+
+static bool next_message_packet(struct qp *qp, struct send_wqe *w, uint32_t offset, struct train *t)
+{
+    if (!window_open(qp, 1) || (offset == 0 && !credit_open(qp, w)))
+        return false;
+    enum added added = requester_add_message(qp, w, offset, t);
+    if (added == ADDED_BAD_KEY)
+        fail_in_order(qp, WC_LOC_PROT_ERR);
+    if (added != ADDED)
+        return false;
+    packet_sent(qp, &t->packet[t->packets - 1], 1, offset == w->packets - 1);
     return true;
 }
 

@@ -13,17 +13,6 @@
 #include "wire/opcode.h"
 #include "wire/roce.h"
 
-enum verdict {
-    V_GO_ON,        /* next stage */
-    V_DROP,         /* no answer; already counted */
-    V_DUPLICATE,    /* behind: replay.c */
-    V_NAK_SEQUENCE, /* ahead: something is missing */
-    V_RNR,          /* no receive posted: the peer waits and tries again */
-    V_NAK_INVALID,  /* the rest is fatal */
-    V_NAK_ACCESS,
-    V_NAK_OPERATIONAL,
-};
-
 void responder_start(struct qp *qp)
 {
     struct responder *r = &qp->resp;
@@ -40,7 +29,7 @@ static void note_dropped(struct responder *r, struct psn psn)
         r->dropped_end = end;
 }
 
-static enum verdict check_psn(struct qp *qp, const struct rx_packet *p)
+static enum resp_verdict check_psn(struct qp *qp, const struct rx_packet *p)
 {
     struct responder *r = &qp->resp;
     if (r->failed)
@@ -62,7 +51,7 @@ static enum verdict check_psn(struct qp *qp, const struct rx_packet *p)
 }
 
 /* Order of FIRST, MIDDLE, LAST and ONLY within one message; a wrong one is an invalid request. */
-static enum verdict check_op_seq(const struct responder *r, uint16_t flags)
+static enum resp_verdict check_op_seq(const struct responder *r, uint16_t flags)
 {
     bool begins = (flags & (OPF_FIRST | OPF_ONLY | OPF_READ | OPF_ATOMIC)) != 0;
     if (begins != (r->message == RESP_MESSAGE_NONE))
@@ -74,7 +63,7 @@ static enum verdict check_op_seq(const struct responder *r, uint16_t flags)
 }
 
 /* Is the operation one that this QP grants? (If not it is an invalid request.) */
-static enum verdict check_op_valid(const struct qp *qp, uint16_t flags)
+static enum resp_verdict check_op_valid(const struct qp *qp, uint16_t flags)
 {
     unsigned need = 0;
     if (flags & OPF_WRITE)
@@ -91,7 +80,7 @@ static enum verdict check_op_valid(const struct qp *qp, uint16_t flags)
 /*
  * Bytes of this packet against the path MTU, its place in the message, and what the RETH announced.
  */
-static enum verdict check_length(struct qp *qp, const struct rx_packet *p, uint16_t flags)
+static enum resp_verdict check_length(struct qp *qp, const struct rx_packet *p, uint16_t flags)
 {
     struct responder *r = &qp->resp;
     uint32_t mtu = qp->attr.path_mtu_bytes;
@@ -117,7 +106,7 @@ static enum verdict check_length(struct qp *qp, const struct rx_packet *p, uint1
 }
 
 /* A receive for the message, room for the reply. Nothing is changed unless it goes on. */
-static enum verdict check_resource(struct qp *qp, uint16_t flags)
+static enum resp_verdict check_resource(struct qp *qp, uint16_t flags)
 {
     struct responder *r = &qp->resp;
     if (flags & (OPF_READ | OPF_ATOMIC)) {
@@ -135,7 +124,7 @@ static enum verdict check_resource(struct qp *qp, uint16_t flags)
 }
 
 /* Keys and bounds of what a WRITE names. Zero length: neither is looked at (IBA C9-88). */
-static enum verdict check_access(struct qp *qp, const struct rx_packet *p, uint16_t flags)
+static enum resp_verdict check_access(struct qp *qp, const struct rx_packet *p, uint16_t flags)
 {
     struct responder *r = &qp->resp;
     uint8_t *addr;
@@ -161,8 +150,7 @@ static enum verdict check_access(struct qp *qp, const struct rx_packet *p, uint1
     return v == MEM_OK ? V_GO_ON : V_NAK_ACCESS;
 }
 
-/* Fails the receive that is being filled, with its true error. */
-static void fail_receive(struct qp *qp, enum wc_status status)
+void responder_fail_receive(struct qp *qp, enum wc_status status)
 {
     if (!qp->recv.valid)
         return;
@@ -170,28 +158,24 @@ static void fail_receive(struct qp *qp, enum wc_status status)
     wq_recv_done(qp, &wc, false);
 }
 
-static enum verdict execute_send(struct qp *qp, const struct rx_packet *p, uint16_t flags)
+static enum resp_verdict execute_send(struct qp *qp, const struct rx_packet *p, uint16_t flags)
 {
     struct responder *r = &qp->resp;
     uint32_t offset = flags & (OPF_FIRST | OPF_ONLY) ? 0 : r->received;
-    if ((uint64_t)offset + p->payload_bytes > qp->recv.length) {
-        fail_receive(qp, WC_LOC_LEN_ERR);
-        return V_NAK_INVALID;
-    }
+    if ((uint64_t)offset + p->payload_bytes > qp->recv.length)
+        return V_RECV_SHORT;
     /* The receives of an SRQ are of its protection domain, which need not be the QP's. */
     const struct pd *pd = qp->srq != NULL ? qp->srq->pd : qp->pd;
     if (p->payload_bytes != 0 && mem_scatter_sges(qp->nic, pd, qp->recv.sge, (int)qp->recv.num_sge,
-                                                  offset, p->payload, p->payload_bytes) != MEM_OK) {
-        fail_receive(qp, WC_LOC_PROT_ERR);
-        return V_NAK_OPERATIONAL;
-    }
+                                                  offset, p->payload, p->payload_bytes) != MEM_OK)
+        return V_RECV_KEY;
     if ((opcode_info(p->h.bth.opcode)->headers & HDR_IETH) &&
         mem_invalidate(qp->nic, qp->pd, p->h.ieth) != MEM_OK)
         return V_NAK_ACCESS;
     return V_GO_ON;
 }
 
-static enum verdict execute_write(struct qp *qp, const struct rx_packet *p, uint16_t flags)
+static enum resp_verdict execute_write(struct qp *qp, const struct rx_packet *p, uint16_t flags)
 {
     struct responder *r = &qp->resp;
     uint32_t offset = flags & (OPF_FIRST | OPF_ONLY) ? 0 : r->received;
@@ -228,10 +212,11 @@ static void complete_receive(struct qp *qp, const struct rx_packet *p, uint16_t 
     wq_recv_done(qp, &wc, p->h.bth.solicited);
 }
 
-static enum verdict execute_message(struct qp *qp, const struct rx_packet *p, uint16_t flags)
+static enum resp_verdict execute_message(struct qp *qp, const struct rx_packet *p, uint16_t flags)
 {
     struct responder *r = &qp->resp;
-    enum verdict v = flags & OPF_SEND ? execute_send(qp, p, flags) : execute_write(qp, p, flags);
+    enum resp_verdict v =
+        flags & OPF_SEND ? execute_send(qp, p, flags) : execute_write(qp, p, flags);
     if (v != V_GO_ON)
         return v;
     if (flags & (OPF_FIRST | OPF_ONLY)) {
@@ -252,7 +237,7 @@ static enum verdict execute_message(struct qp *qp, const struct rx_packet *p, ui
     return V_GO_ON;
 }
 
-static enum verdict execute_read(struct qp *qp, const struct rx_packet *p)
+static enum resp_verdict execute_read(struct qp *qp, const struct rx_packet *p)
 {
     struct responder *r = &qp->resp;
     uint32_t mtu = qp->attr.path_mtu_bytes;
@@ -260,7 +245,7 @@ static enum verdict execute_read(struct qp *qp, const struct rx_packet *p)
     r->msn = psn_add(r->msn, 1);
     struct reply reply = {
         .psn = r->epsn,
-        .packets = length == 0 ? 1 : (length - 1) / mtu + 1,
+        .packets = message_packets(length, mtu),
         .va = p->h.reth.va,
         .rkey = p->h.reth.rkey,
         .length = length,
@@ -288,7 +273,7 @@ static uint64_t atomic_execute(uint8_t *addr, const struct rx_packet *p)
     return expected;
 }
 
-static enum verdict execute_atomic(struct qp *qp, const struct rx_packet *p)
+static enum resp_verdict execute_atomic(struct qp *qp, const struct rx_packet *p)
 {
     struct responder *r = &qp->resp;
     uint8_t *addr;
@@ -310,7 +295,7 @@ static enum verdict execute_atomic(struct qp *qp, const struct rx_packet *p)
     return V_GO_ON;
 }
 
-static enum verdict execute(struct qp *qp, const struct rx_packet *p, uint16_t flags)
+static enum resp_verdict execute(struct qp *qp, const struct rx_packet *p, uint16_t flags)
 {
     if (flags & OPF_READ)
         return execute_read(qp, p);
@@ -341,7 +326,7 @@ static void nak_fatal(struct qp *qp, enum nak_code code, enum nic_counter counte
         event_raise(qp->nic, &qp->event[event]);
 }
 
-static void finish(struct qp *qp, enum verdict v, const struct rx_packet *p)
+static void finish(struct qp *qp, enum resp_verdict v, const struct rx_packet *p)
 {
     struct nic *nic = qp->nic;
     switch (v) {
@@ -366,7 +351,12 @@ static void finish(struct qp *qp, enum verdict v, const struct rx_packet *p)
     case V_NAK_ACCESS:
         nak_fatal(qp, NAK_REMOTE_ACCESS, COUNTER_resp_remote_access_errors, QP_EVENT_ACCESS_ERR);
         break;
-    case V_NAK_OPERATIONAL:
+    case V_RECV_SHORT:
+        responder_fail_receive(qp, WC_LOC_LEN_ERR);
+        nak_fatal(qp, NAK_INVALID_REQUEST, COUNTER_resp_invalid_request, QP_EVENT_REQ_ERR);
+        break;
+    case V_RECV_KEY:
+        responder_fail_receive(qp, WC_LOC_PROT_ERR);
         nak_fatal(qp, NAK_REMOTE_OPERATIONAL, COUNTER_resp_operational_errors, QP_EVENT_COUNT);
         break;
     }
@@ -389,21 +379,17 @@ static void nak_overtaken(struct qp *qp)
     }
 }
 
-void responder_input(struct qp *qp, uint64_t now_ns, const struct rx_packet *p)
+void responder_heard(struct qp *qp)
 {
-    (void)now_ns;
-    struct responder *r = &qp->resp;
-    uint16_t flags = opcode_info(p->h.bth.opcode)->flags;
-    if (!r->comm_est && qp->state == QP_STATE_RTR) {
-        r->comm_est = true;
-        event_raise(qp->nic, &qp->event[QP_EVENT_COMM_EST]);
-    }
-    bool nak_waits = r->nak_due;
-    enum verdict v = check_psn(qp, p);
-    if (v == V_GO_ON)
-        v = check_op_seq(r, flags);
-    if (v == V_GO_ON)
-        v = check_op_valid(qp, flags);
+    if (qp->resp.comm_est || qp->state != QP_STATE_RTR)
+        return;
+    qp->resp.comm_est = true;
+    event_raise(qp->nic, &qp->event[QP_EVENT_COMM_EST]);
+}
+
+enum resp_verdict responder_execute(struct qp *qp, const struct rx_packet *p, uint16_t flags)
+{
+    enum resp_verdict v = check_op_valid(qp, flags);
     if (v == V_GO_ON)
         v = check_length(qp, p, flags);
     if (v == V_GO_ON)
@@ -412,6 +398,21 @@ void responder_input(struct qp *qp, uint64_t now_ns, const struct rx_packet *p)
         v = check_resource(qp, flags);
     if (v == V_GO_ON)
         v = execute(qp, p, flags);
+    return v;
+}
+
+void responder_input(struct qp *qp, uint64_t now_ns, const struct rx_packet *p)
+{
+    (void)now_ns;
+    struct responder *r = &qp->resp;
+    uint16_t flags = opcode_info(p->h.bth.opcode)->flags;
+    responder_heard(qp);
+    bool nak_waits = r->nak_due;
+    enum resp_verdict v = check_psn(qp, p);
+    if (v == V_GO_ON)
+        v = check_op_seq(r, flags);
+    if (v == V_GO_ON)
+        v = responder_execute(qp, p, flags);
     finish(qp, v, p);
     if (nak_waits && !r->nak_due)
         nak_overtaken(qp);

@@ -12,6 +12,7 @@
 #include "wire/iba.h"
 
 struct qp;
+struct send_wqe;
 
 /*
  * Requester and completer. PSNs on a circle: una <= next <= sent_end. Between una and sent_end
@@ -109,6 +110,25 @@ struct responder {
     bool comm_est; /* first packet seen in RTR */
 };
 
+/* What a stage of the responder says of a packet. */
+enum resp_verdict {
+    V_GO_ON,        /* next stage */
+    V_DROP,         /* no answer; already counted */
+    V_DUPLICATE,    /* behind: replay.c */
+    V_NAK_SEQUENCE, /* ahead: something is missing */
+    V_RNR,          /* no receive posted: the peer waits and tries again */
+    V_NAK_INVALID,  /* the rest is fatal to a reliable connection */
+    V_NAK_ACCESS,
+    V_RECV_SHORT, /* longer than the receive that it took */
+    V_RECV_KEY,   /* the receive's own keys do not allow it */
+};
+
+/* Of a message; an empty one is a packet, too. */
+static inline uint32_t message_packets(uint32_t bytes, uint32_t mtu)
+{
+    return bytes == 0 ? 1 : (bytes - 1) / mtu + 1;
+}
+
 /* Appends the requester's next packets to an empty train; false: nothing to send now. requester.c
  */
 bool requester_next(struct qp *qp, uint64_t now_ns, struct train *t);
@@ -124,6 +144,12 @@ void requester_lost(struct qp *qp);
 void requester_timeout(struct qp *qp, uint64_t now_ns);
 /* Is there anything in flight or going back that an answer must come for? */
 bool requester_waiting(const struct qp *qp);
+
+enum added { ADDED, ADDED_NO_ROOM, ADDED_BAD_KEY };
+/* Adds packet offset of a SEND or WRITE with PSN next, unless the train must go first or a key has
+ * gone. For all connected services. */
+enum added requester_add_message(struct qp *qp, const struct send_wqe *w, uint32_t offset,
+                                 struct train *t);
 
 /* One response packet (ACK, NAK, READ response, atomic ACK). completer.c */
 void completer_input(struct qp *qp, uint64_t now_ns, const struct rx_packet *p);
@@ -141,6 +167,13 @@ bool responder_hurries(const struct qp *qp);
 /* An ACK that is due, when nothing else is, behind the requests of a train, if it fits there. */
 void responder_add_ack(struct qp *qp, struct train *t);
 void responder_start(struct qp *qp); /* INIT -> RTR */
+/* For all connected services: a packet came; */
+void responder_heard(struct qp *qp);
+/* the stages behind those of PSN and order of opcodes: what the packet asks for is done, or nothing
+ * is changed; */
+enum resp_verdict responder_execute(struct qp *qp, const struct rx_packet *p, uint16_t flags);
+/* the receive that is being filled, if there is one, fails. */
+void responder_fail_receive(struct qp *qp, enum wc_status status);
 
 /* A request with a PSN before epsn. replay.c */
 void replay_input(struct qp *qp, const struct rx_packet *p);
