@@ -170,8 +170,7 @@ struct nic_recv_wr {
     int num_sge;
 };
 
-/* A completion. With a status other than WC_SUCCESS only wr_id, status, qp_num and vendor_err
- * count. */
+/* With a status other than WC_SUCCESS only wr_id, status, qp_num and vendor_err count. */
 struct nic_wc {
     uint64_t wr_id;
     enum wc_status status;
@@ -181,7 +180,8 @@ struct nic_wc {
     uint32_t imm_or_inv; /* immediate data in network order, or the invalidated rkey */
     uint32_t qp_num;
     uint32_t src_qp;
-    unsigned flags; /* enum wc_flags */
+    uint16_t flags; /* enum wc_flags */
+    uint8_t sl;     /* UD: which header stands for the GRH, datagram.c says why so; else 0 */
 };
 
 /* An IPv6 address, or an IPv4 one as ::ffff:a.b.c.d: what a RoCE v2 GID is. */

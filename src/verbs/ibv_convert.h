@@ -53,7 +53,7 @@ static inline void convert_wc(const struct nic_wc *from, struct ibv_wc *to)
     to->wc_flags = from->flags;
     to->pkey_index = 0;
     to->slid = 0;
-    to->sl = 0;
+    to->sl = from->sl;
     to->dlid_path_bits = 0;
 }
 

@@ -91,6 +91,11 @@ static unsigned cq_ex_read_wc_flags(struct ibv_cq_ex *cq)
     return cq_ex_obj(cq)->current.flags;
 }
 
+static uint8_t cq_ex_read_sl(struct ibv_cq_ex *cq)
+{
+    return cq_ex_obj(cq)->current.sl;
+}
+
 /* Of InfiniBand's link layer: always zero here. */
 static uint32_t cq_ex_read_slid(struct ibv_cq_ex *cq)
 {
@@ -130,7 +135,7 @@ struct ibv_cq_ex *ibv_create_cq_ex_op(struct ibv_context *context, struct ibv_cq
     obj->ex.read_src_qp = cq_ex_read_src_qp;
     obj->ex.read_wc_flags = cq_ex_read_wc_flags;
     obj->ex.read_slid = cq_ex_read_slid;
-    obj->ex.read_sl = cq_ex_read_zero;
+    obj->ex.read_sl = cq_ex_read_sl;
     obj->ex.read_dlid_path_bits = cq_ex_read_zero;
     return &obj->ex;
 }

@@ -79,7 +79,8 @@ static void wc__every_field(void **state)
                           .imm_or_inv = 4,
                           .qp_num = 5,
                           .src_qp = 6,
-                          .flags = WC_WITH_IMM};
+                          .flags = WC_WITH_IMM,
+                          .sl = 7};
     struct ibv_wc to;
 
     memset(&to, 0xa5, sizeof(to));
@@ -93,7 +94,8 @@ static void wc__every_field(void **state)
     assert_int_equal(to.qp_num, 5);
     assert_int_equal(to.src_qp, 6);
     assert_int_equal(to.wc_flags, IBV_WC_WITH_IMM);
-    assert_int_equal(to.pkey_index | to.slid | to.sl | to.dlid_path_bits, 0);
+    assert_int_equal(to.sl, 7);
+    assert_int_equal(to.pkey_index | to.slid | to.dlid_path_bits, 0);
 }
 
 static void qp_attr__round_trip(void **state)

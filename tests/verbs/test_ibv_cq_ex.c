@@ -27,7 +27,8 @@ static void poll__each_field(void **state)
                                  .imm_or_inv = 4,
                                  .qp_num = 5,
                                  .src_qp = 6,
-                                 .flags = WC_WITH_IMM};
+                                 .flags = WC_WITH_IMM,
+                                 .sl = 7};
     fake.wc[1] = (struct nic_wc){.wr_id = 2, .status = WC_RETRY_EXC_ERR, .vendor_err = 9};
     fake.wcs = 2;
     assert_int_equal(ibv_start_poll(cq, &attr), 0);
@@ -40,7 +41,7 @@ static void poll__each_field(void **state)
     assert_int_equal(ibv_wc_read_src_qp(cq), 6);
     assert_int_equal(ibv_wc_read_wc_flags(cq), IBV_WC_WITH_IMM);
     assert_int_equal(ibv_wc_read_slid(cq), 0);
-    assert_int_equal(ibv_wc_read_sl(cq), 0);
+    assert_int_equal(ibv_wc_read_sl(cq), 7);
     assert_int_equal(ibv_wc_read_dlid_path_bits(cq), 0);
     assert_int_equal(ibv_next_poll(cq), 0);
     assert_int_equal(cq->wr_id, 2);

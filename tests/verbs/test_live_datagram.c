@@ -101,6 +101,7 @@ static void there_and_back(bool six)
     assert_int_equal(wc.qp_num, d.to->qp_num);
     assert_int_equal(wc.pkey_index, 0);
     assert_int_equal(wc.slid, 0);
+    assert_int_equal(wc.sl, six ? 1 : 2); /* UCX: which header it is */
     assert_memory_equal(d.r.buf + HEADER, d.r.buf + DATA_AT, 100);
     if (six) {
         assert_int_equal(d.r.buf[0] >> 4, 6);

@@ -138,6 +138,11 @@ static bool take_receive(struct qp *qp, uint32_t bytes)
     return take == WQ_TAKEN;
 }
 
+/* A completion is to say which kind of header a datagram had (IBA A17.4.5.1), and struct ibv_wc has
+ * no field for it. Programs (UCX 1.11 to 1.17) look for it where NVIDIA's NICs tell it: in the
+ * service level, which means nothing else without an InfiniBand link layer. */
+enum { SL_IPV6 = 1, SL_IPV4 = 2 };
+
 void datagram_input(struct qp *qp, const struct rx_packet *p)
 {
     if (p->h.deth.qkey != qp->attr.qkey) {
@@ -161,6 +166,7 @@ void datagram_input(struct qp *qp, const struct rx_packet *p)
     wc.byte_len = NET_GRH_BYTES + p->payload_bytes;
     wc.src_qp = p->h.deth.src_qp;
     wc.flags = WC_GRH;
+    wc.sl = net_addr_is_v4(&p->src) ? SL_IPV4 : SL_IPV6;
     if (opcode_info(p->h.bth.opcode)->flags & OPF_IMM) {
         wc.flags |= WC_WITH_IMM;
         wc.imm_or_inv = p->h.immdt;
