@@ -138,8 +138,8 @@ static bool take_receive(struct qp *qp, uint32_t bytes)
     return take == WQ_TAKEN;
 }
 
-/* A completion is to say which kind of header a datagram had (IBA A17.4.5.1), and struct ibv_wc has
- * no field for it. Programs (UCX 1.11 to 1.17) look for it where NVIDIA's NICs tell it: in the
+/* By the annex of RoCE v2 a completion says which kind of header a datagram had, and struct ibv_wc
+ * has no field for it. Programs (UCX 1.11 to 1.17) look for it where NVIDIA's NICs tell it: in the
  * service level, which means nothing else without an InfiniBand link layer. */
 enum { SL_IPV6 = 1, SL_IPV4 = 2 };
 
