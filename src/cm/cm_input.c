@@ -194,7 +194,7 @@ static bool check_req(const struct arrival *a)
         reject(a, CM_ABOUT_REQ, CM_REJ_INVALID_GID,
                (struct cm_private){a->path->local.b, sizeof(a->path->local.b)});
     else if (cm_ip_service_id_is(r->service_id) &&
-             (cm_ip_service_space(r->service_id) == CM_PORT_SPACE_UDP ||
+             (cm_ip_service_datagrams(r->service_id) ||
               !ip_header_good(a, r->private_data, sizeof(r->private_data))))
         reject(a, CM_ABOUT_REQ, CM_REJ_CONSUMER_DEFINED, nothing);
     else

@@ -29,10 +29,17 @@ static inline uint64_t cm_ip_service_id(enum cm_port_space space, uint16_t port)
     return 1ull << 24 | (uint64_t)space << 16 | port;
 }
 
+/* The kernel's ids for datagrams of IPoIB groups are outside the range of the annex, and have the
+ * header nevertheless. */
+static inline bool cm_ip_service_ipoib(uint64_t service_id)
+{
+    return service_id >> 16 == 2;
+}
+
 /* An IP port of any space, so that an addressing header is in the private data. */
 static inline bool cm_ip_service_id_is(uint64_t service_id)
 {
-    return service_id >> 24 == 1;
+    return service_id >> 24 == 1 || cm_ip_service_ipoib(service_id);
 }
 
 static inline uint16_t cm_ip_service_port(uint64_t service_id)
@@ -43,6 +50,12 @@ static inline uint16_t cm_ip_service_port(uint64_t service_id)
 static inline uint8_t cm_ip_service_space(uint64_t service_id)
 {
     return (uint8_t)(service_id >> 16);
+}
+
+/* Of an IP port: asked for by SIDR, and no connection is made to it. */
+static inline bool cm_ip_service_datagrams(uint64_t service_id)
+{
+    return cm_ip_service_ipoib(service_id) || cm_ip_service_space(service_id) == CM_PORT_SPACE_UDP;
 }
 
 /* Addresses of the header: IPv6, or IPv4 as ::ffff:a.b.c.d. The sender is the source. */

@@ -30,6 +30,13 @@ static void cm_ip_service_id__kernel_values(void **state)
     assert_false(cm_ip_service_id_is(0x0000000002000000));
     assert_false(cm_ip_service_id_is(0x0000000000ffffff));
     assert_false(cm_ip_service_id_is(0x1000000001061c06));
+    assert_true(cm_ip_service_id_is(0x0000000000021c06));
+    assert_false(cm_ip_service_id_is(0x0000000000031c06));
+    assert_false(cm_ip_service_id_is(0x0000000000011c06));
+    assert_true(cm_ip_service_datagrams(0x0000000000021c06));
+    assert_true(cm_ip_service_datagrams(0x0000000001111c06));
+    assert_false(cm_ip_service_datagrams(0x0000000001061c06));
+    assert_false(cm_ip_service_datagrams(0x00000000013f1c06));
 }
 
 static void cm_ip_parse__ipv4(void **state)
