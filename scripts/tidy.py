@@ -27,6 +27,7 @@ FLOORS = {
     "host": ["cm", "local", "nic", "port", "wire", "base", "verbena"],
     "verbs": ["host", "base", "verbena"],
     "rdmacm": ["host", "verbs", "base", "verbena"],
+    "files": ["host", "base", "verbena"],
 }
 PURE = ("base", "wire", "nic", "cm", "fabric")  # no IO, no clock, no chance of their own
 NO_FLOATS = ("base", "wire", "nic", "cm", "port", "local", "fabric")
@@ -64,6 +65,13 @@ FOREIGN_WORDS = re.compile(
 # Sources without a test file of their own, and the one that covers them: parts of one object that
 # have no life apart, and commands, which are run as programs.
 TESTED_IN = {
+    "src/files/files_live.c": "tests/e2e/test_discovery.py",
+    "src/files/shim_dir.c": "tests/e2e/test_discovery.py",
+    "src/files/shim_fd.c": "tests/e2e/test_discovery.py",
+    "src/files/shim_link.c": "tests/e2e/test_discovery.py",
+    "src/files/shim_open.c": "tests/e2e/test_discovery.py",
+    "src/files/shim_read.c": "tests/e2e/test_discovery.py",
+    "src/files/shim_stat.c": "tests/e2e/test_discovery.py",
     "src/host/config.c": "tests/host/test_host.c",
     "src/host/device.c": "tests/host/test_host.c",
     "src/host/fork.c": "tests/host/test_host.c",

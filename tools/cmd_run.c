@@ -21,8 +21,10 @@
 #include "stats.h"
 #include "tool.h"
 
-#define LIBRARY    "libibverbs.so.1"
-#define CM_LIBRARY "librdmacm.so.1" /* in the same folder */
+#define LIBRARY "libibverbs.so.1"
+/* In the same folder: */
+#define CM_LIBRARY    "librdmacm.so.1"
+#define FILES_LIBRARY "libverbena_files.so.0"
 
 enum { OPTION_PCAP = 256, OPTION_FAULT, OPTION_STATS };
 
@@ -122,8 +124,8 @@ static void set_preload(void)
     if (before == NULL || before[0] == '\0')
         before = "";
     int folder = (int)(strlen(library) - strlen(LIBRARY));
-    if (asprintf(&value, "%s%s%s:%.*s" CM_LIBRARY, before, before[0] != '\0' ? ":" : "", library,
-                 folder, library) < 0)
+    if (asprintf(&value, "%s%s%s:%.*s" CM_LIBRARY ":%.*s" FILES_LIBRARY, before,
+                 before[0] != '\0' ? ":" : "", library, folder, library, folder, library) < 0)
         tool_die(TOOL_FAILED, "out of memory");
     set("LD_PRELOAD", value);
     free(value);

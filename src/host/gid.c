@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_zero(const struct net_addr *a)
@@ -182,6 +183,49 @@ int verbena_gid_query(struct verbena_context *ctx, unsigned index, struct verben
     *out = ctx->gid[index];
     pthread_mutex_unlock(&ctx->gid_lock);
     return is_zero(&out->addr) ? -ENODATA : 0;
+}
+
+static bool copy_open(const struct verbena_device *d, struct verbena_gid *out)
+{
+    struct host *h = host_current;
+    struct verbena_context *ctx;
+    bool found = false;
+    if (h == NULL || !host_alive(h))
+        return false;
+    netdev_look(h);
+    progress_lock(&h->events);
+    TAILQ_FOREACH(ctx, &h->contexts, link)
+    {
+        if (found || ctx->gone || ctx->device.ifindex != d->ifindex)
+            continue;
+        pthread_mutex_lock(&ctx->gid_lock);
+        memcpy(out, ctx->gid, sizeof(ctx->gid));
+        pthread_mutex_unlock(&ctx->gid_lock);
+        found = true;
+    }
+    progress_unlock(&h->events);
+    progress_dispatch(h);
+    return found;
+}
+
+int verbena_device_gids(const struct verbena_device *d, struct verbena_gid *out)
+{
+    pthread_mutex_lock(&host_open_lock);
+    bool open = copy_open(d, out);
+    pthread_mutex_unlock(&host_open_lock);
+    if (open)
+        return 1;
+    struct verbena_context *ctx = calloc(1, sizeof(*ctx)); /* a listing */
+    if (ctx == NULL)
+        return -ENOMEM;
+    ctx->device = *d;
+    int err = gid_init(ctx);
+    if (err == 0) {
+        memcpy(out, ctx->gid, sizeof(ctx->gid));
+        gid_fini(ctx);
+    }
+    free(ctx);
+    return err;
 }
 
 int verbena_path_local(struct verbena_context *ctx, unsigned gid_index, struct nic_path *path)

@@ -30,7 +30,15 @@ struct verbena_context;
 enum {
     VERBENA_GID_TABLE_SIZE = 256,
     VERBENA_NAME_BYTES = 64,
+    /* Device files are uverbsN, N this and the interface's index: the kernel's own devices end
+     * before. */
+    VERBENA_UVERBS_FIRST = 1024,
 };
+
+/* What devices say of themselves, to whoever asks in whatever way. */
+#define VERBENA_FW_VERSION "0.1.0"
+#define VERBENA_BOARD_ID   "VERBENA"
+#define VERBENA_HCA_TYPE   "verbena"
 
 struct verbena_device {
     char name[VERBENA_NAME_BYTES]; /* vb_<interface> */
@@ -151,6 +159,14 @@ VERBENA_EXPORT int verbena_post_recv(struct verbena_context *ctx, struct qp *qp,
                                      const struct nic_recv_wr *wr);
 VERBENA_EXPORT void verbena_kick(struct verbena_context *ctx);
 
+/* The table of a device, open or not: of its first open context in this process, whose indexes
+ * stay; else as one would have it that was opened now. out: VERBENA_GID_TABLE_SIZE entries, addr
+ * all zero where empty. 1: it is open here; 0: not; -errno. */
+VERBENA_EXPORT int verbena_device_gids(const struct verbena_device *d, struct verbena_gid *out);
+
+/* Names of the counters of the engine and of connection management, without a device: the same
+ * indexes as below. NULL past the end. */
+VERBENA_EXPORT const char *verbena_counter_name(unsigned index);
 /* Counters of this process: index 0.. ; NULL past the end. Engine's first, then those of
  * connection management, then the port's. */
 VERBENA_EXPORT const char *verbena_counter(unsigned index, uint64_t *value);

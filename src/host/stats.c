@@ -29,6 +29,14 @@ static const char *counter(struct host *h, unsigned index, uint64_t *value)
     return h->port->ops->counter(h->port, index - CM_COUNTERS, value);
 }
 
+const char *verbena_counter_name(unsigned index)
+{
+    if (index < COUNTER_COUNT)
+        return counters_name((enum nic_counter)index);
+    index -= COUNTER_COUNT;
+    return index < CM_COUNTERS ? cm_counter_name((enum cm_counter)index) : NULL;
+}
+
 const char *verbena_counter(unsigned index, uint64_t *value)
 {
     const char *name = NULL;

@@ -37,7 +37,7 @@ static void device_watch_fork(void)
     pthread_atfork(device_lock, device_unlock, device_unlock);
 }
 
-static struct ibv_dev_obj *device_new(const char *name)
+static struct ibv_dev_obj *device_new(const struct verbena_device *info)
 {
     struct ibv_dev_obj *d = calloc(1, sizeof(*d));
 
@@ -45,8 +45,9 @@ static struct ibv_dev_obj *device_new(const char *name)
         return NULL;
     d->dev.node_type = IBV_NODE_CA;
     d->dev.transport_type = IBV_TRANSPORT_IB;
-    snprintf(d->dev.name, sizeof(d->dev.name), "%s", name);
-    snprintf(d->dev.dev_name, sizeof(d->dev.dev_name), "uverbs_%.48s", name);
+    snprintf(d->dev.name, sizeof(d->dev.name), "%s", info->name);
+    snprintf(d->dev.dev_name, sizeof(d->dev.dev_name), "uverbs%u",
+             VERBENA_UVERBS_FIRST + info->ifindex);
     snprintf(d->dev.dev_path, sizeof(d->dev.dev_path), "%.120s/class/infiniband_verbs/%s",
              ibv_get_sysfs_path(), d->dev.dev_name);
     snprintf(d->dev.ibdev_path, sizeof(d->dev.ibdev_path), "%.120s/class/infiniband/%s",
@@ -66,7 +67,7 @@ static struct ibv_dev_obj *device_get(const struct verbena_device *info)
             break;
     }
     if (d == NULL)
-        d = device_new(info->name);
+        d = device_new(info);
     if (d != NULL) {
         d->info = *info;
         d->refs++;

@@ -13,7 +13,7 @@
 #include "verbs/ibv_events.h"
 #include "verbs/verbs_newer.h"
 
-#define VERBS_FW_VERSION "0.1.0"
+#define VERBS_FW_VERSION VERBENA_FW_VERSION
 
 enum {
     /* "VER" as an OUI: the locally-administered bit (0x02 of its first byte) is set, the group bit

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/bytes.h"
+#include "host/ib_rate.h"
 #include "verbs/ibv_convert.h"
 #include "verbs/ibv_objects.h"
 
@@ -18,28 +19,6 @@ enum {
     QUERY_MCAST_ATTACHES = 1024,
     QUERY_ACK_DELAY = 15, /* 4.096 us << 15 = 134 ms: what a descheduled process may need */
 };
-
-/* IBV_LINK_LAYER_ETHERNET speeds in the words of InfiniBand: lane speed x width. */
-static const struct {
-    uint32_t mbps; /* up to */
-    uint16_t speed;
-    uint8_t width;
-} query_speeds[] = {
-    {2500,   1,   1}, /* SDR 1X */
-    {5000,   2,   1}, /* DDR 1X */
-    {10000,  4,   1}, /* QDR 1X */
-    {20000,  2,   2}, /* DDR 4X */
-    {25000,  32,  1}, /* EDR 1X */
-    {40000,  4,   2}, /* QDR 4X */
-    {50000,  64,  1}, /* HDR 1X */
-    {100000, 32,  2}, /* EDR 4X */
-    {200000, 64,  2}, /* HDR 4X */
-    {400000, 128, 2}, /* NDR 4X */
-    {800000, 256, 2}, /* XDR 4X */
-};
-
-/* Interfaces without a speed (lo, many virtual ones) pass for 10 Gb/s. */
-enum { QUERY_UNKNOWN_MBPS = 10000 };
 
 VERBS_ABI int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
@@ -126,18 +105,14 @@ int ibv_query_rt_values_op(struct ibv_context *context, struct ibv_values_ex *va
 
 static void query_set_speed(union port_attr_newest *a, uint32_t mbps)
 {
-    unsigned i = 0;
+    const struct ib_rate *rate = ib_rate_of(mbps);
 
-    if (mbps == 0)
-        mbps = QUERY_UNKNOWN_MBPS;
-    while (i + 1 < sizeof(query_speeds) / sizeof(query_speeds[0]) && mbps > query_speeds[i].mbps)
-        i++;
-    a->attr.active_width = query_speeds[i].width;
-    if (query_speeds[i].speed <= UINT8_MAX) {
-        a->attr.active_speed = (uint8_t)query_speeds[i].speed;
+    a->attr.active_width = rate->width;
+    if (rate->speed <= UINT8_MAX) {
+        a->attr.active_speed = (uint8_t)rate->speed;
     } else {
         a->attr.active_speed = 128; /* the fastest that fits the old field */
-        a->active_speed_ex = query_speeds[i].speed;
+        a->active_speed_ex = rate->speed;
     }
 }
 
@@ -217,6 +192,6 @@ VERBS_ABI int ibv_query_port_speed(struct ibv_context *context, uint32_t port_nu
     int err = verbena_device_query(obj_ctx(context)->host, &info);
     if (err != 0)
         return -err;
-    *speed_100mbps = (info.speed_mbps != 0 ? info.speed_mbps : QUERY_UNKNOWN_MBPS) / 100;
+    *speed_100mbps = (info.speed_mbps != 0 ? info.speed_mbps : IB_RATE_UNKNOWN_MBPS) / 100;
     return 0;
 }

@@ -18,9 +18,9 @@ static const struct {
     const char *file;
     const char *text;
 } sysfs_files[] = {
-    {"board_id",  "VERBENA"       },
+    {"board_id",  VERBENA_BOARD_ID},
     {"fw_ver",    VERBS_FW_VERSION},
-    {"hca_type",  "verbena"       },
+    {"hca_type",  VERBENA_HCA_TYPE},
     {"node_type", "1: CA"         },
 };
 

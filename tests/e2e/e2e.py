@@ -409,7 +409,8 @@ class PublicCopy:
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="verbena-test-")
         os.chmod(self.folder, 0o755)
-        names = ["verbena", "libibverbs.so.1", "librdmacm.so.1", "libverbena.so.0"]
+        names = ["verbena", "libibverbs.so.1", "librdmacm.so.1", "libverbena_files.so.0"]
+        names.append("libverbena.so.0")
         for path in [os.path.join(BUILD, n) for n in names] + [
             os.path.join(PROGRAMS, n) for n in ("verify_rc", "poll_order", "misuse")
         ]:

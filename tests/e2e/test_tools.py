@@ -156,7 +156,8 @@ def arguments():
 def preload():
     """Appended to what is there; `verbena` is the program's process, not its parent."""
     folder = os.path.realpath(os.path.dirname(VERBENA))
-    ours = ":".join(os.path.join(folder, name) for name in ("libibverbs.so.1", "librdmacm.so.1"))
+    names = ("libibverbs.so.1", "librdmacm.so.1", "libverbena_files.so.0")
+    ours = ":".join(os.path.join(folder, name) for name in names)
     for before, want in (("", ours), ("/usr/lib/none.so", "/usr/lib/none.so:" + ours)):
         command = [VERBENA, "run", "sh", "-c", "echo $LD_PRELOAD; echo $$"]
         with e2e.Process(command, env={"LD_PRELOAD": before}) as process:

@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# limit: 240 s
+"""The files by which programs find devices: /dev/infiniband and /sys/class/infiniband."""
+
+import os
+import re
+import sys
+
+import e2e
+from e2e import PublicCopy, Side, demand, on_nic, run
+
+IB = "/sys/class/infiniband"
+LO = IB + "/vb_lo"
+PORT = LO + "/ports/1"
+NODES = "/dev/infiniband"
+UVERBS = "uverbs1025"  # lo is interface 1 of every namespace
+VERBS = "/sys/class/infiniband_verbs"
+
+
+class How:
+    """One way to give a program the files."""
+
+    def __init__(self, inside=(), options=(), tool=None):
+        self.inside = list(inside)
+        self.options = list(options)
+        self.tool = tool
+        self.shim = "--ns" not in options
+
+    def run(self, *command, **kwargs):
+        line = self.inside + on_nic(*command, options=self.options, tool=self.tool)
+        return run(line, 30, **kwargs)
+
+    def text(self, *command):
+        status, text, errors = self.run(*command)
+        demand(status == 0, f"exit code {status}: {' '.join(command)}\n{text}{errors}")
+        demand(not errors, f"{' '.join(command)} complained:\n{errors}")
+        return text
+
+    def refused(self, *command, why):
+        status, text, errors = self.run(*command)
+        demand(status not in (0, 64, 69, 70), f"exit code {status}: {' '.join(command)}\n{text}")
+        demand(why in errors, f"'{why}' is not in:\n{errors}")
+
+    def side(self):
+        return Side(inside=self.inside, options=self.options, tool=self.tool)
+
+
+# What `cat` says of the files of vb_lo, whose only addresses are 127.0.0.1 and ::1.
+TEXTS = {
+    f"{LO}/node_type": "1: CA\n",
+    f"{LO}/board_id": "VERBENA\n",
+    f"{LO}/parent": "lo\n",
+    f"{PORT}/state": "4: ACTIVE\n",
+    f"{PORT}/phys_state": "5: LinkUp\n",
+    f"{PORT}/rate": "10 Gb/sec (1X QDR)\n",
+    f"{PORT}/link_layer": "Ethernet\n",
+    f"{PORT}/lid": "0x0\n",
+    f"{PORT}/pkeys/0": "0xffff\n",
+    f"{PORT}/gids/0": "0000:0000:0000:0000:0000:ffff:7f00:0001\n",
+    f"{PORT}/gids/1": "0000:0000:0000:0000:0000:0000:0000:0001\n",
+    f"{PORT}/gids/2": "0000:0000:0000:0000:0000:0000:0000:0000\n",
+    f"{PORT}/gid_attrs/types/0": "RoCE v2\n",
+    f"{PORT}/gid_attrs/ndevs/1": "lo\n",
+    f"{PORT}/counters/port_xmit_packets": "0\n",
+    f"{PORT}/hw_counters/rnr_nak_sent": "0\n",
+    f"{VERBS}/abi_version": "6\n",
+    f"{VERBS}/{UVERBS}/ibdev": "vb_lo\n",
+    f"{VERBS}/{UVERBS}/dev": "1:3\n",
+}
+
+
+def cat(how):
+    demand(how.text("cat", *TEXTS) == "".join(TEXTS.values()), "cat says something else")
+    for name in ("node_guid", "sys_image_guid"):
+        guid = how.text("cat", f"{LO}/{name}")
+        demand(re.fullmatch(r"([0-9a-f]{4}:){3}[0-9a-f]{4}\n", guid), guid)
+    how.refused("cat", f"{LO}/no_such", why="No such file")
+    how.refused("cat", f"{LO}/fw_ver/x", why="Not a directory")
+    how.refused("sh", "-c", f"echo > {LO}/fw_ver", why="ermission denied" if how.shim else "")
+
+
+def names(text):
+    return sorted(text.split())
+
+
+def ls(how):
+    demand("vb_lo" in names(how.text("ls", IB)), "no vb_lo")
+    demand({"rdma_cm", UVERBS} <= set(names(how.text("ls", NODES))), "nodes are missing")
+    demand(names(how.text("ls", f"{PORT}/gids")) == sorted(map(str, range(256))), "GIDs")
+    demand(names(how.text("ls", f"{LO}/device/net")) == ["lo"], "no network interface")
+    demand("infiniband" in names(how.text("ls", "/sys/class")), "not in its class")
+    demand("net" in names(how.text("ls", "/sys/class")), "others are hidden")
+    demand({"infiniband", "null"} <= set(names(how.text("ls", "/dev"))), "/dev")
+    long = how.text("ls", "-l", NODES, LO, PORT, f"{LO}/device/net")
+    demand(re.search(rf"^crw-rw-rw-.* 1, 3 .*{UVERBS}$", long, re.M), long)
+    demand(re.search(r"^-r--r--r--.* fw_ver$", long, re.M), long)
+    demand(re.search(r"^dr.x.*gid_attrs$", long, re.M), long)
+    demand(re.search(r"lo -> \.\./\.\./\.\./\.\./net/lo$", long, re.M), long)
+    every = how.text("ls", "-R", IB).splitlines()
+    demand(f"{PORT}/gid_attrs/types:" in every, "ls -R does not get everywhere")
+    found = how.text("find", IB, "-name", "state").split()
+    demand(f"{PORT}/state" in found, found)
+    demand(how.text("sh", "-c", f"cd {os.path.dirname(IB)} && ls infiniband/vb_lo/ports") == "1\n", "cd")
+    demand(how.text("bash", "-c", f"echo {IB}/*lo/ports/*/rate") == f"{PORT}/rate\n", "glob")
+
+
+def stat(how):
+    kinds = how.text("stat", "-c", "%F", IB, LO, f"{PORT}/rate", f"{NODES}/{UVERBS}")
+    want = ["directory", "directory", "regular file", "character special file"]
+    demand(kinds.splitlines() == want, kinds)
+    for test in (f"-d {LO}", f"-r {PORT}/rate", f"-c {NODES}/rdma_cm", f"-w {NODES}/{UVERBS}"):
+        how.text("sh", "-c", f"test {test}")
+        how.text("/usr/bin/test", *test.split())
+    for test in (f"-e {LO}x", f"-f {LO}", f"-e {NODES}/uverbs1024", f"-x {PORT}/rate"):
+        status, _, _ = how.run("/usr/bin/test", *test.split())
+        demand(status == 1, f"test {test}: {status}")
+    demand(how.text("readlink", "-f", f"{LO}/device/net/lo") == "/sys/devices/virtual/net/lo\n", "readlink")
+    demand(how.text("realpath", f"{LO}/ports/../fw_ver") == f"{LO}/fw_ver\n", "realpath")
+    demand(how.text("sh", "-c", f"echo x > {NODES}/{UVERBS}") == "", "a device file cannot be written")
+
+
+PYTHON = """
+import glob, os, stat, sys
+lo, port = "%(LO)s", "%(PORT)s"
+assert os.path.isdir(lo) and os.path.exists(port + "/state") and not os.path.exists(lo + "/x")
+assert os.path.isdir(lo + "/device/net/lo") and os.path.islink(lo + "/device/net/lo")
+assert sorted(os.listdir(lo + "/device/net")) == ["lo"], os.listdir(lo + "/device/net")
+assert {e.name: e.is_dir() for e in os.scandir(port)}["gids"]
+assert {e.name: e.stat().st_size for e in os.scandir(lo)}["fw_ver"] > 0
+assert open(port + "/gid_attrs/types/0").read() == "RoCE v2\\n"
+assert open(port + "/state", "rb").read() == b"4: ACTIVE\\n"
+assert port + "/state" in glob.glob("/sys/class/infiniband/*/ports/*/state")
+fd = os.open(lo, os.O_RDONLY | os.O_DIRECTORY)
+assert stat.S_ISDIR(os.fstat(fd).st_mode) and "ports" in os.listdir(fd)
+assert stat.S_ISDIR(os.stat("ports", dir_fd=fd).st_mode)
+inner = os.open("ports/1/rate", os.O_RDONLY, dir_fd=fd)
+assert os.read(inner, 100) == b"10 Gb/sec (1X QDR)\\n" and os.read(inner, 100) == b""
+assert stat.S_ISREG(os.fstat(inner).st_mode)
+assert os.fdopen(inner).seek(0) == 0
+assert stat.S_ISCHR(os.stat("/dev/infiniband/%(UVERBS)s").st_mode)
+assert os.access("/dev/infiniband/%(UVERBS)s", os.R_OK | os.W_OK)
+assert sum(1 for _ in os.walk(lo)) == sum(1 for _ in os.fwalk(lo)) == 12
+for path, error in ((lo, IsADirectoryError), (lo + "/x", FileNotFoundError),
+                    (lo + "/fw_ver/x", NotADirectoryError)):
+    try:
+        open(path)
+    except error:
+        continue
+    sys.exit(path + " could be opened")
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if os.listdir(fd) and open(lo + "/fw_ver").read() else 1)
+assert os.waitpid(pid, 0)[1] == 0
+print("all right")
+"""
+
+
+def python(how):
+    script = PYTHON % {"LO": LO, "PORT": PORT, "UVERBS": UVERBS}
+    demand(how.text("python3", "-c", script) == "all right\n", "python3")
+
+
+def agrees_with_verbs(how):
+    """ibv_devinfo asks the library: it says the same as the files."""
+    told = how.text("ibv_devinfo", "-v", "-d", "vb_lo")
+
+    def value(name):
+        return re.search(rf"^\s*{re.escape(name)}:\s+(.*)$", told, re.M).group(1)
+
+    def file(path):
+        return how.text("cat", path).strip()
+
+    demand(value("node_guid") == file(f"{LO}/node_guid"), told)
+    demand(value("sys_image_guid") == file(f"{LO}/sys_image_guid"), told)
+    demand(value("fw_ver") == file(f"{LO}/fw_ver"), told)
+    demand(value("board_id") == file(f"{LO}/board_id"), told)
+    demand(value("link_layer") == file(f"{PORT}/link_layer"), told)
+    demand(value("port_cap_flags") == file(f"{PORT}/cap_mask"), told)
+    demand(value("active_width").split("X")[0] + "X" in file(f"{PORT}/rate"), told)
+    demand(value("active_speed").split()[0].split(".")[0] == file(f"{PORT}/rate").split()[0], told)
+    demand(value("state").split()[0] == "PORT_" + file(f"{PORT}/state").split()[1], told)
+
+
+def case_111(how):
+    """nccl#1573: each index in turn: an empty entry's type is EINVAL, its GID all zero; a full
+    one's is RoCE v2; the library's table has the same entries.
+    """
+    script = f"""
+import errno, os, pyverbs.device as d, pyverbs.enums
+ctx = d.Context(name="vb_lo")
+table = {{e.gid_index: e.gid_type for e in ctx.query_gid_table(256)}}
+assert set(table.values()) == {{pyverbs.enums.IBV_GID_TYPE_ROCE_V2}}, table
+seen = set()
+for i in range(256):
+    gid = open("{PORT}/gids/%d" % i).read()
+    try:
+        kind = open("{PORT}/gid_attrs/types/%d" % i).read()
+    except OSError as e:
+        kind = e.errno
+    try:
+        ndev = open("{PORT}/gid_attrs/ndevs/%d" % i).read()
+    except OSError as e:
+        ndev = e.errno
+    if set(gid.strip()) == set("0:"):
+        assert kind == ndev == errno.EINVAL, (i, kind, ndev)
+    else:
+        assert kind == "RoCE v2\\n" and ndev == "lo\\n", (i, kind, ndev)
+        seen.add(i)
+assert seen == set(table) == {{0, 1}}, (seen, table)
+for end in ("/gids/256", "/gid_attrs/types/256", "/gid_attrs/types/00"):
+    assert not os.path.exists("{PORT}" + end)
+print("all right")
+"""
+    demand(how.text("/usr/bin/python3", "-c", script) == "all right\n", "table and files differ")
+    how.refused("cat", f"{PORT}/gid_attrs/types/2", why="Invalid argument")
+
+
+def ucx(how):
+    """UCX 1.13 looks for the device file, and skips a device without a word if it has none."""
+    told = how.text("ucx_info", "-d")
+    for transport in ("rc_verbs", "ud_verbs"):
+        found = re.search(rf"Transport: {transport}\n#\s+Device: vb_lo:1", told)
+        demand(found, f"no {transport}:\n{told}")
+
+
+def cases_of(tap, tag, how):
+    for name, case in (
+        ("cat", cat),
+        ("ls", ls),
+        ("stat", stat),
+        ("python", python),
+        ("agrees_with_verbs", agrees_with_verbs),
+        ("ucx", ucx),
+    ):
+        tap.run(f"{tag}_{name}", case, how)
+
+
+def cases(tap):
+    how = How()
+    cases_of(tap, "preload", how)
+    tap.run("case_111", case_111, how)
+    try:
+        words = e2e.unprivileged()
+    except e2e.Skip as reason:
+        tap.say("ok", "nobody", f" # SKIP {reason}")
+        return
+    with PublicCopy() as public:
+        cases_of(tap, "nobody_preload", How(inside=words, tool=public.tool))
+
+
+if __name__ == "__main__":
+    sys.exit(e2e.main(cases))
