@@ -93,11 +93,6 @@ int udp_slot_claim(struct port_udp *u, uint32_t *out)
 
 void udp_slot_fini(struct port_udp *u)
 {
-    for (unsigned i = 0; i < UDP_SLOTS; i++) {
-        if (u->slot_fd[i] >= 0)
-            close(u->slot_fd[i]);
-        u->slot_fd[i] = -1;
-    }
     if (u->accept_spare_fd >= 0)
         close(u->accept_spare_fd);
     u->accept_spare_fd = -1;
@@ -249,10 +244,9 @@ static bool connection_spare(struct port_udp *u)
 {
     uint32_t first = rng_below(&u->rng, UDP_SLOTS);
     for (uint32_t i = 0; i < UDP_SLOTS; i++) {
-        int *fd = &u->slot_fd[(first + i) % UDP_SLOTS];
-        if (*fd >= 0) {
-            close(*fd);
-            *fd = -1;
+        struct udp_fd *owner = u->slot_fd[(first + i) % UDP_SLOTS];
+        if (owner != NULL) {
+            udp_slot_gone(u, owner);
             return true;
         }
     }
@@ -292,13 +286,22 @@ int udp_slot_dial(struct port_udp *u, uint32_t slot)
 /* The same, cached. */
 static int slot_connect(struct port_udp *u, uint32_t slot)
 {
-    if (u->slot_fd[slot] < 0) {
+    if (u->slot_fd[slot] == NULL) {
+        struct udp_fd *f;
         int fd = udp_slot_dial(u, slot);
-        if (fd < 0)
-            return fd;
-        u->slot_fd[slot] = fd;
+        int err = fd < 0 ? fd : udp_fd_add(u, fd, UDP_FD_OWNER, false, &f);
+        if (err != 0)
+            return err;
+        f->slot = slot;
+        u->slot_fd[slot] = f;
     }
-    return u->slot_fd[slot];
+    return u->slot_fd[slot]->fd;
+}
+
+void udp_slot_gone(struct port_udp *u, struct udp_fd *owner)
+{
+    u->slot_fd[owner->slot] = NULL;
+    udp_fd_close(u, owner);
 }
 
 int udp_slot_pass(int fd, const struct udp_run *run, uint8_t *bytes, uint32_t n, uint16_t first_id)
@@ -336,8 +339,7 @@ int udp_slot_send(struct port_udp *u, uint32_t slot, const struct udp_run *run, 
         }
         if (fd < 0 || err == -EAGAIN || err == -ENOBUFS || err == -ENOMEM)
             break;
-        close(fd);
-        u->slot_fd[slot] = -1;
+        udp_slot_gone(u, u->slot_fd[slot]);
     }
     return err;
 }

@@ -38,6 +38,9 @@ int udp_fd_add(struct port_udp *u, int fd, enum udp_fd_kind kind, bool v6, struc
     /* A connection that cannot be taken (no descriptor is left) must not keep us awake. */
     if (kind == UDP_FD_LISTENER)
         event.events |= EPOLLET;
+    /* Of an owner we want to know when it goes, nothing else. */
+    if (kind == UDP_FD_OWNER)
+        event.events = EPOLLRDHUP | EPOLLET;
     if (f == NULL || epoll_ctl(u->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
         int err = f == NULL ? -ENOMEM : -errno;
         free(f);
@@ -317,8 +320,6 @@ int port_udp_create(const struct port_udp_config *config, struct port **out)
     TAILQ_INIT(&u->graveyard);
     TAILQ_INIT(&u->services.list);
     udp_death_init(u);
-    for (unsigned i = 0; i < UDP_SLOTS; i++)
-        u->slot_fd[i] = -1;
     u->accept_spare_fd = udp_spare_fd();
     struct rlimit files;
     u->flow_max = UDP_MAX_FLOWS;

@@ -56,6 +56,7 @@ enum udp_fd_kind {
     UDP_FD_TIMER,      /* guest */
     UDP_FD_EXECUTOR,   /* to one that has our will */
     UDP_FD_DEATHS,     /* timer */
+    UDP_FD_OWNER,      /* to the owner of a slot, to pass packets on */
 };
 
 struct udp_source;
@@ -71,6 +72,7 @@ struct udp_fd {
     uint64_t opened_ns, used_ns; /* FLOW */
     struct udp_source *source;   /* FLOW: whose */
     struct udp_ward *ward;       /* CONNECTION: of a process whose will we have; or NULL */
+    uint32_t slot;               /* OWNER */
     TAILQ_ENTRY(udp_fd) link;
 };
 TAILQ_HEAD(udp_fd_list, udp_fd);
@@ -194,7 +196,7 @@ struct port_udp {
     bool accept_later;   /* connections wait that could not be taken */
     uint32_t slot;       /* the first of ours */
     bool slot_mine[UDP_SLOTS];
-    int slot_fd[UDP_SLOTS]; /* connections to their owners, -1: none */
+    struct udp_fd *slot_fd[UDP_SLOTS]; /* connections to their owners, or NULL */
 };
 
 static inline struct port_udp *udp_of(struct port *p)
@@ -258,6 +260,8 @@ int udp_name_dial(struct port_udp *u, const struct sockaddr_un *a, socklen_t n);
 /* The same to the owner of a slot. */
 int udp_slot_dial(struct port_udp *u, uint32_t slot);
 void udp_slot_fini(struct port_udp *u);
+/* The owner of a slot has gone, or its connection is given up. */
+void udp_slot_gone(struct port_udp *u, struct udp_fd *owner);
 void udp_slot_accept(struct port_udp *u, struct udp_fd *listener);
 void udp_slot_accept_all(struct port_udp *u);
 /* Reads forwarded runs; returns packets seen. */

@@ -338,6 +338,9 @@ static unsigned fd_read(struct port_udp *u, struct udp_fd *f)
     case UDP_FD_DEATHS:
         udp_death_timer(u, f);
         break;
+    case UDP_FD_OWNER:
+        udp_slot_gone(u, f);
+        break;
     }
     hand_over(u);
     if (f->give_up && !f->dead) {

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -574,6 +575,40 @@ static void many__slot_of_the_dead_is_used_again(void **state)
     close_member(&m[0]);
 }
 
+static unsigned descriptors(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    unsigned n = 0;
+    assert_non_null(d);
+    while (readdir(d) != NULL)
+        n++;
+    closedir(d);
+    return n;
+}
+
+/* Processes that come, get a few packets by way of us, and go. */
+static void many__nothing_of_the_dead_is_kept(void **state)
+{
+    (void)state;
+    struct member m[1 + MAX_PORTS];
+    make(&m[0], 1);
+    drive_for(m, 1, 10);
+    unsigned before = descriptors();
+    for (unsigned i = 1; i <= MAX_PORTS; i++) {
+        make(&m[i], 5 + i);
+        send_packets(&m[0], &path4, port_udp_slot(m[i].port), 3);
+    }
+    drive_for(m, 1 + MAX_PORTS, 10);
+    assert_int_equal(count_of(&m[0], "slot_forwarded"), 3 * MAX_PORTS);
+    for (unsigned i = 1; i <= MAX_PORTS; i++) {
+        assert_int_equal(m[i].received, 3);
+        close_member(&m[i]);
+    }
+    drive_for(m, 1, 10);
+    assert_int_equal(descriptors(), before + 1); /* from which it sent */
+    close_member(&m[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -589,6 +624,7 @@ int main(void)
         cmocka_unit_test(many__squatted_slots_are_skipped),
         cmocka_unit_test(many__listener_of_another_user),
         cmocka_unit_test(many__slot_of_the_dead_is_used_again),
+        cmocka_unit_test(many__nothing_of_the_dead_is_kept),
     };
     private_net_enter();
     return cmocka_run_group_tests(tests, NULL, NULL);
