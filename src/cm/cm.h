@@ -137,9 +137,9 @@ struct cm_service {
 
 /*
  * REQs and SIDR_REQs of this service make events from now on. An exact address goes before any of a
- * family, that before any. backlog: so many of them may wait for their cm_reply (or cm_reject,
- * cm_id_destroy); more are dropped in silence, so that their senders try again. 0 or over
- * CM_MAX_BACKLOG: CM_MAX_BACKLOG.
+ * family, that before any. backlog: so many of them may wait for cm_attend (or their answer); more
+ * are dropped in silence, so that their senders try again. 0 or over CM_MAX_BACKLOG:
+ * CM_MAX_BACKLOG.
  * 0, -EADDRINUSE (same service and bind) or -ENOMEM (all ids in use).
  */
 int cm_listen(struct cm *cm, const struct cm_service *service, unsigned backlog, void *owner,
@@ -155,6 +155,9 @@ int cm_listen(struct cm *cm, const struct cm_service *service, unsigned backlog,
  */
 int cm_connect(struct cm *cm, uint64_t now_ns, const struct cm_path *path, const struct cm_req *req,
                struct cm_private data, void *owner, struct cm_id **out);
+/* Passive, after REQ or SIDR_REQ: whoever shall answer has got to know of it. Not counted in its
+ * listener's backlog any more. In other states nothing happens. */
+void cm_attend(struct cm_id *id);
 /* All below: -EINVAL in a state that has no such answer; nothing has changed then. */
 
 /* Passive, after REQ: sends a REP; filled in: both communication ids, local_ca_guid (when 0). */

@@ -149,6 +149,11 @@ static void close_listener(struct cm_id *id, uint64_t now_ns)
     }
 }
 
+void cm_attend(struct cm_id *id)
+{
+    cm_id_leave_listener(id);
+}
+
 /* Connecting. */
 
 static bool path_possible(const struct cm_msg_path *p)

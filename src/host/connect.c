@@ -398,6 +398,15 @@ int verbena_cm_listen(struct verbena_cm_id *id, unsigned backlog)
     return leave(id, err);
 }
 
+void verbena_cm_attend(struct verbena_cm_id *id)
+{
+    if (!enter(id))
+        return;
+    if (id->cm_id != NULL)
+        cm_attend(id->cm_id);
+    leave(id, 0);
+}
+
 void verbena_cm_unlisten(struct verbena_cm_id *id)
 {
     if (!enter_port(id))

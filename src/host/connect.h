@@ -174,9 +174,12 @@ VERBENA_EXPORT int verbena_cm_bind_free(struct verbena_cm_id *id, uint64_t base,
                                         uint32_t last, const struct net_addr *addr,
                                         uint64_t *service_id);
 VERBENA_EXPORT void verbena_cm_unbind(struct verbena_cm_id *id);
-/* REQs and SIDR_REQs of the bound service make events. So many may wait for their answer; 0: as
- * many as possible. Again: -EINVAL. */
+/* REQs and SIDR_REQs of the bound service make events. So many may wait for verbena_cm_attend or
+ * their answer, more are dropped and come again after a while; 0: as many as possible. Again:
+ * -EINVAL. */
 VERBENA_EXPORT int verbena_cm_listen(struct verbena_cm_id *id, unsigned backlog);
+/* Passive, after REQ or SIDR_REQ: the program knows of it; it counts in the backlog no longer. */
+VERBENA_EXPORT void verbena_cm_attend(struct verbena_cm_id *id);
 /* No more; the service stays bound. REQs that wait for their accept stay, too. */
 VERBENA_EXPORT void verbena_cm_unlisten(struct verbena_cm_id *id);
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t channel_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -58,6 +59,19 @@ void rdma_wait(pthread_cond_t *cond)
     int was = channel_cancel_state;
 
     pthread_cond_wait(cond, &channel_mutex);
+    channel_cancel_state = was;
+}
+
+void rdma_wait_ms(pthread_cond_t *cond, unsigned ms)
+{
+    int was = channel_cancel_state;
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)ms * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_clockwait(cond, &channel_mutex, CLOCK_MONOTONIC, &until);
     channel_cancel_state = was;
 }
 

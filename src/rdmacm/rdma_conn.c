@@ -11,6 +11,9 @@
 #include "rdmacm/rdma_objects.h"
 
 enum {
+    /* A program's backlog is counted as the kernel does: of requests that it has not got. But where
+     * fewer are allowed and many clients come at once, the others would wait 4.3 s. */
+    CONN_MIN_BACKLOG = 256,
     CONN_DEFAULT_RETRY = 7,
     CONN_DEFAULT_ACK_TIMEOUT = 17, /* 0.54 s, as the kernel's for RoCE */
     CONN_PSN_MASK = 0xffffff,
@@ -157,6 +160,14 @@ RDMACM_ABI int rdma_connect(struct rdma_cm_id *pub, struct rdma_conn_param *para
     return rdma_id_complete(id);
 }
 
+/* 0: as many as possible. */
+static unsigned conn_backlog(int wanted)
+{
+    if (wanted <= 0)
+        return 0;
+    return wanted < CONN_MIN_BACKLOG ? CONN_MIN_BACKLOG : (unsigned)wanted;
+}
+
 RDMACM_ABI int rdma_listen(struct rdma_cm_id *pub, int backlog)
 {
     struct rdma_id_obj *id = obj_id(pub);
@@ -172,7 +183,7 @@ RDMACM_ABI int rdma_listen(struct rdma_cm_id *pub, int backlog)
         return rdma_fail(EINVAL);
     int err = rdma_port_claim(id);
     if (err == 0)
-        err = -verbena_cm_listen(id->cm, backlog > 0 ? (unsigned)backlog : 0);
+        err = -verbena_cm_listen(id->cm, conn_backlog(backlog));
     if (err != 0) {
         rdma_id_step(id, ID_LISTENING, ID_BOUND);
         return rdma_fail(err);
@@ -184,6 +195,7 @@ static int conn_accept_datagram(struct rdma_id_obj *id, struct rdma_conn_param *
 {
     if (!rdma_id_step(id, ID_REQUESTED, ID_CONNECTED))
         return rdma_fail(EINVAL);
+    rdma_turn_used(id);
     struct verbena_cm_param p = conn_param(id, param, 0, 0);
     int err = -verbena_cm_sidr_reply(id->cm, 0, &p);
     if (err != 0) {
@@ -205,6 +217,7 @@ RDMACM_ABI int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param
         return conn_accept_datagram(id, param);
     if (id->state != ID_REQUESTED)
         return rdma_fail(EINVAL);
+    rdma_turn_used(id);
     struct verbena_cm_param p =
         conn_param(id, param, id->conn.responder_resources, id->conn.initiator_depth);
     id->conn.responder_resources = p.responder_resources;
@@ -242,6 +255,7 @@ static int conn_reject(struct rdma_cm_id *pub, unsigned reason, const void *data
         return rdma_fail(EINVAL);
     if (id->state != ID_REQUESTED && id->state != ID_RESPONDED && id->state != ID_ACCEPTING)
         return rdma_fail(EINVAL);
+    rdma_turn_used(id);
     int err = datagram ? -verbena_cm_sidr_reply(id->cm, SIDR_REJECTED, &p)
                        : -verbena_cm_reject(id->cm, reason, NULL, &p.private_data);
     if (err != 0)

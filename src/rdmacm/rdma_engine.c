@@ -225,6 +225,8 @@ static bool engine_deliver_request(struct rdma_event_obj *e)
 {
     struct rdma_id_obj *id = obj_id(e->pub.id);
 
+    rdma_turn_await(e->counted, id);
+    verbena_cm_attend(id->cm);
     int err = rdma_device_attach(id, &id->pub.route.addr.src_addr);
     rdma_addr_set_gids(id);
     if (err == 0)

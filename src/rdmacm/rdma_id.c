@@ -103,8 +103,10 @@ RDMACM_ABI int rdma_destroy_id(struct rdma_cm_id *pub)
     id_ack_own(id);
     rdma_lock();
     id->closing = true;
+    rdma_turn_forget(id);
     rdma_event_purge(id, &requests);
     id_await_acks(id); /* also of threads that still work on an event */
+    rdma_turn_forget(id);
     rdma_unlock();
     /* Connections that the program has never seen; their peers are told no. */
     while ((e = TAILQ_FIRST(&requests)) != NULL) {
@@ -144,6 +146,7 @@ RDMACM_ABI int rdma_migrate_id(struct rdma_cm_id *pub, struct rdma_event_channel
     if (id->sync)
         id_ack_own(id);
     rdma_lock();
+    rdma_turn_forget(id);
     rdma_event_move(id, channel);
     id->sync = sync;
     id_await_acks(id);

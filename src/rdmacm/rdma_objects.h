@@ -104,6 +104,13 @@ struct rdma_id_obj {
     struct ibv_pd *ep_pd;
     struct ibv_ece local_ece, remote_ece;
     struct rdma_addrinfo *addrinfo; /* of rdma_resolve_addrinfo */
+    /* rdma_turn.c, under the lock. A listener: the request that the program got last and has done
+     * nothing with, and waits for it in a row that were in vain. */
+    struct rdma_id_obj *turn;
+    unsigned turns_in_vain;
+    /* That request: its listener, and the context that it began with. */
+    struct rdma_id_obj *turn_of;
+    void *turn_context;
     struct rdma_mcast_list groups;
 };
 
@@ -132,6 +139,7 @@ int rdma_fail(int err);
 void rdma_lock(void);
 void rdma_unlock(void);
 void rdma_wait(pthread_cond_t *cond); /* under the lock */
+void rdma_wait_ms(pthread_cond_t *cond, unsigned ms);
 /* Counts the forks between the first process and this one; what another count made is dead here. */
 unsigned rdma_generation(void);
 /* NULL: no memory. */
@@ -216,6 +224,13 @@ int rdma_qp_to(struct rdma_id_obj *id, enum ibv_qp_state state);
 /* rdma_conn.c: sends the id's request, again. 0 or a positive errno. */
 int rdma_conn_ask(struct rdma_id_obj *id);
 uint32_t rdma_random_psn(void);
+
+/* rdma_turn.c */
+/* The program gets this request next: until it has done something with the one before. */
+void rdma_turn_await(struct rdma_id_obj *listen, struct rdma_id_obj *request);
+void rdma_turn_used(struct rdma_id_obj *request);
+/* Under the lock: a listener or a request goes away. */
+void rdma_turn_forget(struct rdma_id_obj *id);
 
 /* rdma_engine.c: the connection manager's id behind an id. 0 or a positive errno. */
 int rdma_engine_id(struct rdma_id_obj *id);

@@ -105,6 +105,7 @@ int rdma_qp_attr_fill(struct rdma_id_obj *id, struct ibv_qp_attr *attr, int *mas
     enum ibv_qp_state state = attr->qp_state;
     bool knows = id->pub.qp_type == IBV_QPT_UD || qp_attr_connects(id);
 
+    rdma_turn_used(id);
     if (id->device == NULL)
         return EINVAL;
     memset(attr, 0, sizeof(*attr));

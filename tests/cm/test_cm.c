@@ -189,7 +189,20 @@ static void cm_listen__backlog(void **state)
         id[i] = rig_event(&rig, CM_EVENT_REQ)->id;
     rig_no_event(&rig);
     assert_int_equal(cm_count(rig.cm, CM_COUNT_BACKLOG_FULL), 3);
-    for (unsigned i = 0; i < 6; i++)
+    /* And so does one of which somebody knows who shall answer it, but only once. */
+    cm_attend(id[3]);
+    cm_attend(id[3]);
+    for (unsigned i = 0; i < 2; i++) {
+        m.req.local_comm_id = PEER_ID + 20 + i;
+        m.req.local_qpn = PEER_QPN + 20 + i;
+        rig_say(&rig, &m);
+    }
+    id[6] = rig_event(&rig, CM_EVENT_REQ)->id;
+    rig_no_event(&rig);
+    assert_int_equal(cm_count(rig.cm, CM_COUNT_BACKLOG_FULL), 4);
+    assert_int_equal(cm_reply(rig.cm, rig.now_ns, id[3], &rep, rig_nothing), 0);
+    rig_hear(&rig, CM_REP);
+    for (unsigned i = 0; i < 7; i++)
         if (i != 2)
             rig_drop(&rig, id[i]);
     rig_drop(&rig, listener);
