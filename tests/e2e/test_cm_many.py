@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 180 s
+# limit: 300 s
 """Connection management among many processes of one address, by Debian's rping: each listener gets
 what is for it, names go with their process, and who is killed leaves no peer waiting."""
 
@@ -16,6 +16,13 @@ HOST, OTHER_HOST, HOST6 = "127.0.0.1", "127.0.0.2", "::1"
 LISTENERS = 20
 KILLED = 10
 TOLD_SECONDS = 1.0
+CROWD = 128
+IN_SEQUENCE = 2000 if e2e.LONG else 200
+# A server's, however many clients came: sockets to send from (64), flows (of as many ports), the
+# wills and slots of those who ended lately (2 x 16), and what it has without any client.
+SERVER_DESCRIPTORS = 240
+# Tables are touched at places that numbers by chance name: most of 8 MB in the end.
+SERVER_GROWTH_KIB = 8192
 NOBODY = 65534
 
 
@@ -96,6 +103,50 @@ def many_listeners():
             process.__exit__()
         for server in servers:
             server.__exit__()
+
+
+def crowd(clients):
+    """All at once, to one server that asked for a backlog of 3: each has its pings."""
+    port = e2e.free_port()
+    with Server(HOST, port, "-P") as server:
+        running = [client(HOST, port, "-v", count=3) for _ in range(clients)]
+        try:
+            for process in running:
+                text = process.expect(120)
+                demand(text.count("ping data: rdma-ping-") == 3, f"{process}: {text}")
+        finally:
+            for process in running:
+                process.__exit__()
+        served(HOST, port)
+        demand(server.popen.poll() is None, f"the server ended:\n{server.tail()}")
+
+
+def descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def resident_kib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as rows:
+        return next(int(row.split()[1]) for row in rows if row.startswith("VmRSS:"))
+
+
+def in_sequence():
+    """One after another: what the server has does not grow with them."""
+    port = e2e.free_port()
+    sanitized = "asan" in os.environ.get("LD_PRELOAD", "")  # keeps what was freed for a while
+    with Server(HOST, port, "-P") as server:
+        first_kib = most = 0
+        for number in range(IN_SEQUENCE):
+            served(HOST, port)
+            most = max(most, descriptors(server.pid))
+            if number == IN_SEQUENCE // 10:
+                first_kib = resident_kib(server.pid)
+        demand(most <= SERVER_DESCRIPTORS, f"{most} descriptors")
+        grown = resident_kib(server.pid) - first_kib
+        demand(sanitized or grown < SERVER_GROWTH_KIB, f"{grown} KiB more than at first")
+        # Of those who have gone nothing is kept for long.
+        wait_until(lambda: sum("/slot/" in name for name in names()) == 1, 15, "slots to be free")
+        return f"{IN_SEQUENCE} clients, {most} descriptors at most, {grown} KiB grown"
 
 
 def address_and_any():
@@ -225,6 +276,8 @@ def nothing_is_left():
 def cases(tap):
     e2e.need("rping")
     tap.run("many_listeners", many_listeners)
+    tap.run("case_95__crowd", crowd, CROWD)
+    tap.run("case_95__in_sequence", in_sequence)
     tap.run("address_and_any", address_and_any)
     tap.run("nobody_listens", nobody_listens)
     tap.run("listener_killed", listener_killed)

@@ -50,6 +50,21 @@ def rping_closed_port():
     demand(status != 0 and "RDMA_CM_EVENT_REJECTED, error 8" in text, f"{status}: {text}")
 
 
+def rping_many(clients=16):
+    """Several at once, to one server that forks nothing and keeps all apart."""
+    with Process(on_nic("rping", "-s", "-a", "127.0.0.1", "-P")) as server:
+        listening(server)
+        line = on_nic("rping", "-c", "-a", "127.0.0.1", "-C", "3", "-v")
+        running = [Process(line) for _ in range(clients)]
+        try:
+            for client in running:
+                text = client.expect(LIMIT)
+                demand(text.count("ping data: rdma-ping-") == 3, text)
+        finally:
+            for client in running:
+                client.__exit__()
+
+
 def ucmatose(address):
     v6 = ["-f", "ipv6"] if ":" in address else []
     said, told = cm_pair(["ucmatose", "-b", address], ["ucmatose", "-s", address, *v6])
@@ -115,6 +130,7 @@ def cases(tap):
     tap.run("rping_own_queue_pairs", rping, "127.0.0.1", "-q")
     tap.run("rping_persistent_sizes", rping, "127.0.0.1", "-S", "65535")
     tap.run("case_91__rping_closed_port", rping_closed_port)
+    tap.run("rping_many", rping_many)
     tap.run("ucmatose_connections", ucmatose_connections)
     tap.run("cmtime", cmtime)
     tap.run("rdma_xclient", rdma_xclient)
