@@ -94,7 +94,7 @@ void rc_options(struct rc_options *o, int argc, char **argv)
     o->host = argv[optind];
 }
 
-static int tcp_open(const struct rc_options *o)
+int rc_tcp_connect(const struct rc_options *o)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = o->host ? 0 : AI_PASSIVE};
     struct addrinfo *found;
@@ -181,7 +181,7 @@ void rc_open(struct rc_pair *p, const struct rc_options *o)
     p->mr = ibv_reg_mr(p->pd, p->buffer, o->bytes, access);
     if (p->mr == NULL)
         rc_fail("reg_mr of %llu bytes: %s", (unsigned long long)o->bytes, strerror(errno));
-    p->tcp = o->connection != 0 ? o->connection : tcp_open(o);
+    p->tcp = o->connection != 0 ? o->connection : rc_tcp_connect(o);
     setsockopt(p->tcp, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 }
 

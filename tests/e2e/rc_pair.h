@@ -53,6 +53,8 @@ void rc_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noret
 /* -d device -g gid -p port -m mtu -s bytes -n rounds -S seed -t timeout -r retry_cnt -c connection
  * -o operation [host]; the rest gets its default. */
 void rc_options(struct rc_options *o, int argc, char **argv);
+/* As o.host says: to it, or the first who comes. */
+int rc_tcp_connect(const struct rc_options *o);
 /* TCP connection, device, PD, CQ, MR of o.bytes with all rights. */
 void rc_open(struct rc_pair *p, const struct rc_options *o);
 /* A QP in state INIT. */
