@@ -96,6 +96,7 @@ TESTED_IN = {
     "tools/cmd_devices.c": "tests/e2e/test_tools.py",
     "tools/cmd_run.c": "tests/e2e/test_tools.py",
     "tools/main.c": "tests/e2e/test_tools.py",
+    "tools/mounts.c": "tests/e2e/test_discovery.py",
 }
 # Headers that a pure floor may include in one file only, and why.
 PURE_EXCEPTIONS = {

@@ -11,10 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "mounts.h"
 #include "port/port_fault.h"
 #include "program.h"
 #include "spawn.h"
@@ -26,11 +28,12 @@
 #define CM_LIBRARY    "librdmacm.so.1"
 #define FILES_LIBRARY "libverbena_files.so.0"
 
-enum { OPTION_PCAP = 256, OPTION_FAULT, OPTION_STATS };
+enum { OPTION_PCAP = 256, OPTION_FAULT, OPTION_STATS, OPTION_NS };
 
 struct run {
     const char *pcap;
     const char *fault;
+    bool ns;
     bool stats;
     const char *stats_file; /* NULL: stderr */
     char **program;         /* argv of it; NULL-terminated */
@@ -42,9 +45,12 @@ static const struct argp_option options[] = {
     {"fault",                                                                  OPTION_FAULT, "SPEC", 0,
      "Make the network bad. SPEC is a comma list, for example "
      "drop=1%,dup=0.1%,reorder=1%:50us,corrupt=0.01%,delay=20us,down=5s+2s,seed=7", 0},
-    {"stats", OPTION_STATS, "FILE", OPTION_ARG_OPTIONAL,
+    {"ns", OPTION_NS, NULL, 0,
+     "Show the files of devices by private mounts, for programs that a preloaded library does not "
+     "reach", 0},
+    {"stats",                                                                        OPTION_STATS, "FILE", OPTION_ARG_OPTIONAL,
      "At the end, print the counters of the program and its children to FILE (default: stderr)", 0},
-    {0                                                                       },
+    {0},
 };
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -56,6 +62,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case OPTION_FAULT:
         r->fault = arg;
+        return 0;
+    case OPTION_NS:
+        r->ns = true;
         return 0;
     case OPTION_STATS:
         r->stats = true;
@@ -108,8 +117,9 @@ static void set(const char *name, const char *value)
         tool_die(TOOL_FAILED, "cannot set %s: %s", name, strerror(errno));
 }
 
-/* After what is there already, so that another tool's own preload keeps its place. */
-static void set_preload(void)
+/* After what is there already, so that another tool's own preload keeps its place. files: with the
+ * shim that shows files of devices. */
+static void set_preload(bool files)
 {
     char library[PATH_MAX];
     find_library(library);
@@ -124,8 +134,9 @@ static void set_preload(void)
     if (before == NULL || before[0] == '\0')
         before = "";
     int folder = (int)(strlen(library) - strlen(LIBRARY));
-    if (asprintf(&value, "%s%s%s:%.*s" CM_LIBRARY ":%.*s" FILES_LIBRARY, before,
-                 before[0] != '\0' ? ":" : "", library, folder, library, folder, library) < 0)
+    if (asprintf(&value, "%s%s%s:%.*s" CM_LIBRARY "%s%.*s%s", before, before[0] != '\0' ? ":" : "",
+                 library, folder, library, files ? ":" : "", files ? folder : 0, library,
+                 files ? FILES_LIBRARY : "") < 0)
         tool_die(TOOL_FAILED, "out of memory");
     set("LD_PRELOAD", value);
     free(value);
@@ -214,15 +225,35 @@ static noreturn void run_with_stats(const struct run *r, const char *path)
     end_as(status);
 }
 
-static void check_program(const char *name, struct program *p)
+/* With mounts of its own it sees the files all the same. */
+static bool sees_files(enum program_verdict v)
+{
+    return v == PROGRAM_STATIC || v == PROGRAM_OTHER_LIBC || v == PROGRAM_32_BIT;
+}
+
+static bool has_rights(enum program_verdict v)
+{
+    return v == PROGRAM_SETUID || v == PROGRAM_SETGID || v == PROGRAM_CAPABILITIES;
+}
+
+static void check_program(const char *name, struct program *p, bool ns)
 {
     enum program_verdict v = program_check(name, p);
     if (v == PROGRAM_OK)
         return;
+    if (ns && has_rights(v)) {
+        /* The kernel then ignores them, as it does in a user namespace. */
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+            tool_die(TOOL_FAILED, "--ns: cannot give up rights: %s", strerror(errno));
+        return;
+    }
     if (v == PROGRAM_UNREADABLE)
         fprintf(stderr,
                 "verbena: warning: '%s' cannot be read, so whether it can work is unknown\n",
                 p->path);
+    else if (ns && sees_files(v))
+        fprintf(stderr, "verbena: warning: '%s' sees the devices, but cannot use them: it %s\n",
+                p->path, program_reason(v));
     else if (p->interpreter)
         tool_die(TOOL_UNAVAILABLE, "'%s' needs '%s', which %s", name, p->path, program_reason(v));
     else if (v == PROGRAM_NOT_FOUND)
@@ -236,12 +267,14 @@ int cmd_run(int argc, char **argv)
     struct run r = {0};
     struct program p;
     argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &r);
-    check_program(r.program[0], &p);
-    set_preload();
+    check_program(r.program[0], &p, r.ns);
+    set_preload(!r.ns);
     if (r.fault != NULL)
         set_fault(r.fault);
     if (r.pcap != NULL)
         set_file("VERBENA_PCAP", r.pcap, "--pcap");
+    if (r.ns)
+        mounts_enter();
     if (r.stats)
         run_with_stats(&r, p.file);
     execv(p.file, r.program);

@@ -80,28 +80,22 @@ static int new_memfd(const char *path)
     return fd;
 }
 
-/* The same memory by another descriptor, open as it was asked for. */
-static int reopen(int fd, int flags)
+/* Opens the same memory anew, as it was asked for, under the same number: the lowest, as every
+ * open gives it. Without /proc it stays as it was made. */
+static int finish(int fd, int flags, int close_on_exec)
 {
     char proc[PROC_BYTES];
 
     proc_path(fd, proc);
-    int again = (int)syscall(SYS_openat, AT_FDCWD, proc, flags, 0);
-    if (again < 0)
-        return -1;
-    close(fd);
-    return again;
-}
-
-/* Without /proc it stays as it was made, only close-on-exec may be undone. */
-static int finish(int fd, int flags, int close_on_exec)
-{
-    int again = reopen(fd, flags | close_on_exec);
-
-    if (again < 0 && close_on_exec == 0)
+    int again = (int)syscall(SYS_openat, AT_FDCWD, proc, flags | O_CLOEXEC, 0);
+    if (again >= 0) {
+        dup3(again, fd, close_on_exec);
+        close(again);
+    } else if (close_on_exec == 0) {
         fcntl(fd, F_SETFD, 0);
+    }
     atomic_store(&shim_marked, true);
-    return again >= 0 ? again : fd;
+    return fd;
 }
 
 /* O_PATH, so that reading it fails, as reading a directory does. */

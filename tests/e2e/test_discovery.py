@@ -5,7 +5,10 @@
 
 import os
 import re
+import shutil
+import signal
 import sys
+import tempfile
 
 import e2e
 from e2e import PublicCopy, Side, demand, on_nic, run
@@ -77,7 +80,7 @@ def cat(how):
         demand(re.fullmatch(r"([0-9a-f]{4}:){3}[0-9a-f]{4}\n", guid), guid)
     how.refused("cat", f"{LO}/no_such", why="No such file")
     how.refused("cat", f"{LO}/fw_ver/x", why="Not a directory")
-    how.refused("sh", "-c", f"echo > {LO}/fw_ver", why="ermission denied" if how.shim else "")
+    how.refused("sh", "-c", f"echo > {LO}/fw_ver", why="ermission denied" if how.shim else "annot create")
 
 
 def names(text):
@@ -182,10 +185,16 @@ def agrees_with_verbs(how):
     demand(value("state").split()[0] == "PORT_" + file(f"{PORT}/state").split()[1], told)
 
 
+def need_pyverbs():
+    if run(["/usr/bin/python3", "-c", "import pyverbs.device"])[0] != 0:
+        raise e2e.Skip("no python3-pyverbs")
+
+
 def case_111(how):
     """nccl#1573: each index in turn: an empty entry's type is EINVAL, its GID all zero; a full
     one's is RoCE v2; the library's table has the same entries.
     """
+    need_pyverbs()
     script = f"""
 import errno, os, pyverbs.device as d, pyverbs.enums
 ctx = d.Context(name="vb_lo")
@@ -218,10 +227,144 @@ print("all right")
 
 def ucx(how):
     """UCX 1.13 looks for the device file, and skips a device without a word if it has none."""
+    e2e.need("ucx_info")
     told = how.text("ucx_info", "-d")
     for transport in ("rc_verbs", "ud_verbs"):
         found = re.search(rf"Transport: {transport}\n#\s+Device: vb_lo:1", told)
         demand(found, f"no {transport}:\n{told}")
+
+
+def same_user(how):
+    """The program is who it was, and its mounts are nobody else's."""
+    inside, outside = how.text("id", "-u"), e2e.run([*how.inside, "id", "-u"])[1]
+    demand(inside == outside, f"user {inside} instead of {outside}")
+    group = how.text("id", "-g"), e2e.run([*how.inside, "id", "-g"])[1]
+    demand(group[0] == group[1], f"groups {group}")
+    demand(not os.path.exists(LO), f"{LO} is seen from outside")
+    how.refused("sh", "-c", f"> {LO}/new", why="ead-only")
+
+
+def ends_as(how):
+    """Exit codes and signals are those of the program, which is our own process."""
+    for code in (0, 1, 7, 255):
+        demand(how.run("sh", "-c", f"exit {code}")[0] == code, f"exit {code}")
+    words = ("sh", "-c", "echo ready; exec sleep 60")
+    line = how.inside + on_nic(*words, options=how.options, tool=how.tool)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with e2e.Process(line) as process:
+            e2e.wait_until(lambda: process.text() == "ready\n", 20, "the program")
+            os.kill(process.pid, number)
+            demand(process.wait() == -number, f"ended with {process.popen.returncode}")
+
+
+STATIC = """
+#include <dirent.h>
+#include <stdio.h>
+int main(void)
+{
+    DIR *d = opendir("/sys/class/infiniband/vb_lo");
+    FILE *f = fopen("/sys/class/infiniband/vb_lo/ports/1/link_layer", "r");
+    char text[32] = "";
+    return d == NULL || f == NULL || fgets(text, sizeof(text), f) == NULL || fputs(text, stdout) < 0;
+}
+"""
+
+
+def static_program(how, folder):
+    """What no preload reaches sees the files, and is told that it is all it gets."""
+    e2e.need("cc")
+    source, program = os.path.join(folder, "static.c"), os.path.join(folder, "static")
+    with open(source, "w", encoding="ascii") as out:
+        out.write(STATIC)
+    status, _, errors = run(["cc", "-static", "-o", program, source])
+    demand(status == 0, errors)
+    status, text, errors = how.run(program)
+    demand((status, text) == (0, "Ethernet\n"), f"{status}: {text}{errors}")
+    demand("sees the devices, but cannot use them" in errors, errors)
+    status, _, errors = How(inside=how.inside, tool=how.tool).run(program)
+    demand(status == 69 and "statically linked" in errors, errors)
+
+
+def setuid_program(how, folder):
+    """It gets the files and the NIC, and no rights."""
+    program = os.path.join(folder, "setuid-ls")
+    shutil.copy("/bin/ls", program)
+    os.chown(program, 0, 0)
+    os.chmod(program, 0o4755)
+    demand("vb_lo" in how.text(program, IB), "no files")
+    status, _, errors = How(inside=how.inside, tool=how.tool).run(program, IB)
+    demand(status == 69 and "setuid" in errors, errors)
+
+
+def forbidden(how):
+    """Where no namespace may be made the message says so, and what to change."""
+    name = "/proc/sys/user/max_mnt_namespaces"
+    if not os.path.exists(name):
+        raise e2e.Skip(f"no {name}")
+    # In a user namespace of its own the limit is its own, too.
+    script = f'echo 0 > {name} && exec "$@"'
+    line = ["unshare", "--user", "--map-root-user", "sh", "-c", script, "sh"]
+    status, text, errors = run([*line, *on_nic("true", options=how.options)])
+    demand(status == 69 and "--ns: this system does not allow you a namespace" in errors, text + errors)
+
+
+def pairs(how):
+    """The NIC itself works there."""
+    e2e.pingpong(how.side(), how.side(), "127.0.0.1", iterations=50)
+
+
+def report_counters(how):
+    """perftest reads counters at start and end, by descriptors that it keeps open."""
+    options = ["--report-counters", "counters/port_xmit_packets,hw_counters/rx_packets"]
+    port = e2e.free_port()
+    command = ["ib_write_bw", "-d", "vb_lo", "-x", "0", "-F", "-n", "1000", "-p", str(port)]
+    command += options
+    _, told = e2e.pair(how.side(), how.side(), command, [*command, "127.0.0.1"], port)
+    sent = re.search(r"counters/port_xmit_packets=(\d+)", told)
+    got = re.search(r"hw_counters/rx_packets=(\d+)", told)
+    demand(sent and got, f"no counters:\n{told}")
+    demand(int(sent[1]) >= 1000 and int(got[1]) > 0, f"sent {sent[1]}, got {got[1]}")
+
+
+LIVE = """
+import os, pyverbs.device as d
+ctx = d.Context(name="vb_lo")
+fd = os.open("%(PORT)s/counters/port_rcv_packets", os.O_RDONLY)
+assert os.read(fd, 30) == b"0\\n" and os.read(fd, 30) == b""
+assert os.pread(fd, 30, 0) == b"0\\n"
+os.close(fd)
+assert os.open("/dev/null", os.O_RDONLY) == fd and os.read(fd, 30) == b""
+print("all right")
+"""
+
+
+def live_descriptor(how):
+    """A counter's descriptor, and what has its number later."""
+    need_pyverbs()
+    script = LIVE % {"PORT": PORT}
+    demand(how.text("/usr/bin/python3", "-c", script) == "all right\n", "descriptors")
+
+
+def nothing_stays(how):
+    """Killed in the middle: no file, no mount, no process."""
+
+    def left(folder):
+        with open("/proc/mounts", encoding="ascii") as mounts:
+            shared = [name for name in os.listdir("/dev/shm") if "verbena" in name]
+            return os.listdir(folder), shared, mounts.read()
+
+    script = f"k = os.open('{LO}', 0), open('{PORT}/rate'); print(os.getpid(), flush=True)"
+    script = f"import os, time; {script}; time.sleep(60)"
+    line = on_nic("python3", "-c", script, options=how.options, tool=how.tool)
+    with tempfile.TemporaryDirectory(prefix="verbena-test-") as folder:
+        os.chmod(folder, 0o777)
+        before = left(folder)
+        with e2e.Process(how.inside + line, env={"TMPDIR": folder}) as process:
+            pid = int(e2e.wait_until(process.text, 20, "the program"))
+            demand(pid == process.pid, "it is not the program itself that we started")
+            os.kill(pid, signal.SIGKILL)
+            process.wait()
+        demand(left(folder) == before, f"something stays: {left(folder)}")
 
 
 def cases_of(tap, tag, how):
@@ -232,14 +375,33 @@ def cases_of(tap, tag, how):
         ("python", python),
         ("agrees_with_verbs", agrees_with_verbs),
         ("ucx", ucx),
+        ("ends_as", ends_as),
+        ("nothing_stays", nothing_stays),
+        ("pairs", pairs),
     ):
         tap.run(f"{tag}_{name}", case, how)
+
+
+def private(tap, tag, how):
+    cases_of(tap, tag, how)
+    tap.run(f"{tag}_same_user", same_user, how)
+    with tempfile.TemporaryDirectory(prefix="verbena-test-") as folder:
+        os.chmod(folder, 0o755)
+        tap.run(f"{tag}_static_program", static_program, how, folder)
+        if how.inside:
+            tap.run(f"{tag}_setuid_program", setuid_program, how, folder)
 
 
 def cases(tap):
     how = How()
     cases_of(tap, "preload", how)
     tap.run("case_111", case_111, how)
+    tap.run("report_counters", report_counters, how)
+    tap.run("live_descriptor", live_descriptor, how)
+    ns = How(options=["--ns"])
+    if not e2e.run(["unshare", "--mount", "true"])[0]:
+        private(tap, "ns", ns)
+    tap.run("ns_forbidden", forbidden, ns)
     try:
         words = e2e.unprivileged()
     except e2e.Skip as reason:
@@ -247,6 +409,8 @@ def cases(tap):
         return
     with PublicCopy() as public:
         cases_of(tap, "nobody_preload", How(inside=words, tool=public.tool))
+        if not e2e.run([*words, "unshare", "--user", "--mount", "true"])[0]:
+            private(tap, "nobody_ns", How(words, ["--ns"], public.tool))
 
 
 if __name__ == "__main__":
