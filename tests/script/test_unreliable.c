@@ -140,7 +140,7 @@ static const struct dialogue dialogues[] = {
         {REVOKE, .key = K_ALL}, {MODIFY, QP_STATE_SQD},
         {SCQE, .id = 1, .status = WC_LOC_PROT_ERR}, {STATE, QP_STATE_SQE}, {EVENT, -1})},
 
-    /* Receiving what is whole and in order. */
+    /* IBA 9.8.2: receiving what is whole and in order. */
     {"recv__send_of_three_packets", false, UC(), STEPS(
         {RECV, .id = 1, .len = 600, .sges = 4}, {IN, S_FIRST, .psn = 5, .len = 256},
         {IN, S_MIDDLE, .psn = 6, .len = 256, .at = 256},
@@ -173,8 +173,7 @@ static const struct dialogue dialogues[] = {
         {IN, S_LAST, .psn = 6, .len = 44, .at = 256}, {RCQE, WC_RECV, .id = 1, .len = 300},
         {MEM, .len = 300})},
 
- 
-        /* IBA 9.8.2: what is missing costs its message, and the receive that it took is the next one's. */
+    /* IBA 9.8.2: what is missing costs its message; the receive that it took is the next one's. */
     {"loss__of_a_middle", true, UC(), STEPS(
         {RECV, .id = 1, .len = 2000}, {IN, S_FIRST, .psn = 5, .len = 256},
         {IN, S_MIDDLE, .psn = 7, .len = 256, .at = 512},
@@ -258,6 +257,15 @@ static const struct dialogue dialogues[] = {
         DROPPED(1), {IN, S_FIRST, .psn = 10, .len = 256, .tag = 1},
         {IN, S_ONLY, .psn = 11, .len = 3, .tag = 2}, {RCQE, WC_RECV, .id = 1, .len = 3},
         {MEM, .len = 3, .tag = 2}, {MEM, .at = 3, .from = 3, .len = 253, .tag = 1}, DROPPED(2))},
+    /* What an earlier WRITE was allowed is over. */
+    {"wrong__a_send_goes_on_as_a_write", true, UC(), STEPS(
+        {RECV, .id = 1, .len = 2000, .at = 8192},
+        {IN, W_FIRST, .psn = 5, .len = 256, .dma_len = 600},
+        {IN, W_MIDDLE, .psn = 6, .len = 256, .at = 256},
+        {IN, W_LAST, .psn = 7, .len = 88, .at = 512}, {MEM, .len = 600},
+        {IN, S_FIRST, .psn = 8, .len = 256}, {IN, W_MIDDLE, .psn = 9, .len = 256, .tag = 1},
+        {IN, W_LAST, .psn = 10, .len = 88, .tag = 1}, {MEM, .len = 600},
+        {MEM, .at = 8192, .len = 256}, DROPPED(1))},
     {"wrong__no_receive", true, UC(), STEPS(
         {IN, S_FIRST, .psn = 5, .len = 256}, {RECV, .id = 1, .len = 2000},
         {IN, S_LAST, .psn = 6, .len = 4, .at = 256}, DROPPED(1),
