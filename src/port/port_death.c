@@ -61,11 +61,14 @@ static void ward_free(struct port_udp *u, struct udp_ward *w)
 static void held_release(struct port_udp *u)
 {
     struct udp_deaths *d = &u->deaths;
-    udp_fd_close(u, d->held[0].listener);
-    u->slot_mine[d->held[0].ward->slot] = false;
-    ward_free(u, d->held[0].ward);
+    struct udp_held h = d->held[0];
     d->held_count--;
     memmove(d->held, d->held + 1, d->held_count * sizeof(d->held[0]));
+    /* Whoever passed on to us what was for the dead would keep the connection, and so should we. */
+    udp_slot_hangup_all(u, h.listener);
+    udp_fd_close(u, h.listener);
+    u->slot_mine[h.ward->slot] = false;
+    ward_free(u, h.ward);
 }
 
 void udp_death_close(struct port_udp *u)
@@ -90,12 +93,12 @@ void udp_death_fini(struct port_udp *u)
     struct udp_deaths *d = &u->deaths;
     struct udp_ward *w;
     struct udp_fd *f;
+    while (d->held_count != 0)
+        held_release(u);
     while ((w = TAILQ_FIRST(&d->dying)) != NULL) {
         TAILQ_REMOVE(&d->dying, w, link);
         ward_free(u, w);
     }
-    while (d->held_count != 0)
-        held_release(u);
     TAILQ_FOREACH(f, &u->fds, link)
     {
         if (f->ward != NULL)
@@ -550,7 +553,7 @@ static void step(struct port_udp *u)
     timer_arm(u);
 }
 
-void udp_death_hangup(struct port_udp *u, struct udp_fd *connection)
+void udp_death_ward_hangs_up(struct port_udp *u, struct udp_fd *connection)
 {
     struct udp_ward *w = connection->ward;
     if (w == NULL)
@@ -558,7 +561,12 @@ void udp_death_hangup(struct port_udp *u, struct udp_fd *connection)
     connection->ward = NULL;
     w->due_ns = u->rx_now_ns;
     TAILQ_INSERT_TAIL(&u->deaths.dying, w, link);
-    step(u);
+}
+
+void udp_death_hangup(struct port_udp *u)
+{
+    if (!TAILQ_EMPTY(&u->deaths.dying))
+        step(u);
 }
 
 void udp_death_timer(struct port_udp *u, struct udp_fd *timer)

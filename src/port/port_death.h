@@ -71,8 +71,9 @@ void udp_death_fini(struct port_udp *u);
 /* A message that came by a connection, perhaps with descriptors. True: it was a will. */
 bool udp_death_message(struct port_udp *u, struct udp_fd *connection, struct msghdr *h,
                        const uint8_t *bytes, uint32_t n);
-/* A connection has ended. */
-void udp_death_hangup(struct port_udp *u, struct udp_fd *connection);
+/* A connection has ended: its process may be dead. To be followed, in time, by the other. */
+void udp_death_ward_hangs_up(struct port_udp *u, struct udp_fd *connection);
+void udp_death_hangup(struct port_udp *u);
 void udp_death_executor(struct port_udp *u, struct udp_fd *executor);
 void udp_death_timer(struct port_udp *u, struct udp_fd *timer);
 

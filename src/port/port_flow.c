@@ -31,7 +31,7 @@ static const uint64_t LOOK_NS = 20000000;         /* least between looks */
 static const uint64_t LOOK_STALE_NS = 5000000000; /* a look that long ago says nothing */
 static const uint64_t SILENCE_NS = 150000000;
 static const uint64_t FORGET_NS = 60000000000;
-enum { OTHERS_LOOKS = 3 };
+enum { OTHERS_LOOKS = 3, FLOWS_EASY = 16 };
 
 static uint32_t source_hash(const struct net_addr *addr, uint16_t sport)
 {
@@ -104,9 +104,15 @@ static void flow_close(struct port_udp *u, struct udp_fd *flow)
 
 void udp_flow_tidy(struct port_udp *u)
 {
-    struct udp_fd *oldest = TAILQ_LAST(&u->flows, udp_fd_list);
-    if (oldest != NULL && oldest->used_ns + IDLE_NS < u->rx_now_ns)
+    struct udp_fd *oldest;
+    while ((oldest = TAILQ_LAST(&u->flows, udp_fd_list)) != NULL) {
+        /* The more there are, the sooner an idle one goes: a server of many that come and go, each
+         * from ports of its own, does not keep them all. */
+        uint64_t idle_ns = IDLE_NS / (1 + u->flow_count / FLOWS_EASY);
+        if (oldest->used_ns + idle_ns >= u->rx_now_ns)
+            return;
         flow_close(u, oldest);
+    }
 }
 
 static bool flow_open(struct port_udp *u, struct udp_source *s, const struct udp_run *run)
@@ -131,6 +137,7 @@ static bool flow_open(struct port_udp *u, struct udp_source *s, const struct udp
         struct udp_fd *oldest = TAILQ_LAST(&u->flows, udp_fd_list);
         udp_flow_give_up(u, oldest);
     }
+    udp_flow_tidy(u);
     return true;
 }
 

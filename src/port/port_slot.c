@@ -131,6 +131,7 @@ void udp_slot_accept(struct port_udp *u, struct udp_fd *listener)
             close(fd);
         } else if (udp_fd_add(u, fd, UDP_FD_CONNECTION, false, &f) == 0) {
             u->connection_count++;
+            f->listener = listener;
         }
     }
     /* It is watched for changes only: set anew, it shows at once what still waits. */
@@ -229,13 +230,29 @@ unsigned udp_slot_read(struct port_udp *u, struct udp_fd *connection)
         seen += packets;
     }
     if (closed) {
-        u->connection_count--;
-        udp_fd_close(u, connection);
-        udp_death_hangup(u, connection);
-        if (u->accept_spare_fd < 0)
-            u->accept_spare_fd = udp_spare_fd();
+        udp_slot_hangup(u, connection);
+        udp_death_hangup(u);
     }
     return seen;
+}
+
+void udp_slot_hangup(struct port_udp *u, struct udp_fd *connection)
+{
+    u->connection_count--;
+    udp_fd_close(u, connection);
+    udp_death_ward_hangs_up(u, connection);
+    if (u->accept_spare_fd < 0)
+        u->accept_spare_fd = udp_spare_fd();
+}
+
+void udp_slot_hangup_all(struct port_udp *u, const struct udp_fd *listener)
+{
+    struct udp_fd *f, *next;
+    for (f = TAILQ_FIRST(&u->fds); f != NULL; f = next) {
+        next = TAILQ_NEXT(f, link);
+        if (f->kind == UDP_FD_CONNECTION && f->listener == listener)
+            udp_slot_hangup(u, f);
+    }
 }
 
 /* Out of descriptors: gives another owner's connection up; what is queued in it still arrives.

@@ -73,6 +73,7 @@ struct udp_fd {
     struct udp_source *source;   /* FLOW: whose */
     struct udp_ward *ward;       /* CONNECTION: of a process whose will we have; or NULL */
     uint32_t slot;               /* OWNER */
+    struct udp_fd *listener;     /* CONNECTION: by which it came; only to compare */
     TAILQ_ENTRY(udp_fd) link;
 };
 TAILQ_HEAD(udp_fd_list, udp_fd);
@@ -260,6 +261,9 @@ int udp_name_dial(struct port_udp *u, const struct sockaddr_un *a, socklen_t n);
 /* The same to the owner of a slot. */
 int udp_slot_dial(struct port_udp *u, uint32_t slot);
 void udp_slot_fini(struct port_udp *u);
+/* A connection's end, or that of all that came by a listener which is about to go. */
+void udp_slot_hangup(struct port_udp *u, struct udp_fd *connection);
+void udp_slot_hangup_all(struct port_udp *u, const struct udp_fd *listener);
 /* The owner of a slot has gone, or its connection is given up. */
 void udp_slot_gone(struct port_udp *u, struct udp_fd *owner);
 void udp_slot_accept(struct port_udp *u, struct udp_fd *listener);

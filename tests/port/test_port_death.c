@@ -248,6 +248,9 @@ static void death__answers_come_to_the_survivor(void **state)
     for (unsigned i = 0; i < 3; i++)
         member_serves(i);
     struct mortal one = born(1, 2);
+    unsigned connections = 0;
+    for (unsigned i = 0; i < 3; i++)
+        connections += udp_of(m[i].port)->connection_count;
     die(one);
     assert_true(until_told(1));
     int who = 0;
@@ -264,6 +267,14 @@ static void death__answers_come_to_the_survivor(void **state)
     assert_int_equal(told_sum(), 1);
     assert_int_equal(told[who].calls, 3);
     assert_int_equal(told[0].calls + told[1].calls + told[2].calls, 3);
+    /* And so are the connections by which the answers came: the dead one's two have gone as well.
+     */
+    drive_for(m, MEMBERS, 10);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_null(udp_of(m[i].port)->slot_fd[one.slot]);
+        connections -= udp_of(m[i].port)->connection_count;
+    }
+    assert_int_equal(connections, 2);
 }
 
 /* Executors are killed, and later who had given them its will: new ones are found. */

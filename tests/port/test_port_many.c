@@ -459,6 +459,45 @@ static int squat(uint32_t slot)
     return -1;
 }
 
+/* Who serves many that come and go does not keep all of their flows for the time that few have. */
+static void many__idle_flows_go_sooner_where_they_are_many(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned seconds, closed; /* when another one comes after so long: so many in all */
+    } rows[] = {
+        {5,  0 },
+        {8,  3 },
+        {11, 20},
+        {16, 37},
+        {31, 48},
+    };
+    enum { FLOWS = 48 };
+    struct member m[2];
+    for (unsigned i = 0; i < 2; i++)
+        make(&m[i], i);
+    struct nic_path path = path4;
+    for (unsigned i = 0; i < FLOWS; i++) {
+        path.udp_sport = (uint16_t)(SPORT + i);
+        send_packets(&m[0], &path, port_udp_slot(m[1].port), 20);
+        assert_true(until(m, 2, 1, "udp_rx_packets", 20 * (i + 1)));
+    }
+    assert_int_equal(count_of(&m[1], "flow_opened"), FLOWS);
+    uint64_t then = now_ns();
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        path.udp_sport++;
+        send_packets(&m[0], &path, port_udp_slot(m[1].port), 20);
+        while (count_of(&m[1], "flow_opened") == FLOWS + i) {
+            uint64_t later = then + rows[i].seconds * 1000000000ull;
+            m[0].port->ops->receive(m[0].port, now_ns(), &m[0].r, 64);
+            m[1].port->ops->receive(m[1].port, later, &m[1].r, 64);
+        }
+        assert_int_equal(count_of(&m[1], "flow_closed"), rows[i].closed);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        close_member(&m[i]);
+}
+
 static void many__squatted_slots_are_skipped(void **state)
 {
     (void)state;
@@ -621,6 +660,7 @@ int main(void)
         cmocka_unit_test(many__flow_is_rescued_by_who_only_answers),
         cmocka_unit_test(many__flows_that_are_read_stay),
         cmocka_unit_test(many__flows_are_few_where_descriptors_are),
+        cmocka_unit_test(many__idle_flows_go_sooner_where_they_are_many),
         cmocka_unit_test(many__squatted_slots_are_skipped),
         cmocka_unit_test(many__listener_of_another_user),
         cmocka_unit_test(many__slot_of_the_dead_is_used_again),
