@@ -9,14 +9,16 @@
 
 #include "files/files_tree.h"
 
-/* Counters are those of the process, whatever devices it uses; a device that it does not use has
- * none. */
+/* A process that has the device open shows what it counted itself, on all of its devices: no other
+ * can be in the way of its measurement. Who has not, a monitor, sees the sum of those that have. */
 static void live_counters(const struct verbena_device *d, uint64_t *value, unsigned n)
 {
     struct verbena_gid *gids = calloc(VERBENA_GID_TABLE_SIZE, sizeof(*gids));
     bool open = gids != NULL && verbena_device_gids(d, gids) > 0;
 
     free(gids);
+    if (!open)
+        verbena_counters_of_all(d, value, n);
     for (unsigned i = 0; open && i < n && verbena_counter_name(i) != NULL; i++)
         verbena_counter(i, &value[i]);
 }

@@ -50,6 +50,7 @@ void fork_abandon(struct host *h)
         port_tap_abandon(h->tap);
     close(h->control_fd);
     netdev_close(h);
+    tally_close(h);
     host_current = NULL; /* its memory stays: contexts still point to it */
 }
 

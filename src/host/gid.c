@@ -210,9 +210,12 @@ static bool copy_open(const struct verbena_device *d, struct verbena_gid *out)
 
 int verbena_device_gids(const struct verbena_device *d, struct verbena_gid *out)
 {
+    int cancel_state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     pthread_mutex_lock(&host_open_lock);
     bool open = copy_open(d, out);
     pthread_mutex_unlock(&host_open_lock);
+    pthread_setcancelstate(cancel_state, NULL);
     if (open)
         return 1;
     struct verbena_context *ctx = calloc(1, sizeof(*ctx)); /* a listing */

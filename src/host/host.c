@@ -59,6 +59,7 @@ static void host_destroy(struct host *h)
 {
     progress_stop(h);
     netdev_close(h);
+    tally_close(h);
     connect_fini(h);
     if (h->port != NULL)
         h->port->ops->close(h->port);
@@ -119,7 +120,7 @@ static int host_create(struct host **out)
     struct host *h = calloc(1, sizeof(*h));
     if (h == NULL)
         return -ENOMEM;
-    h->control_fd = h->netlink_fd = -1;
+    h->control_fd = h->netlink_fd = h->tally_fd = -1;
     TAILQ_INIT(&h->contexts);
     TAILQ_INIT(&h->connect.services);
     TAILQ_INIT(&h->connect.known);
@@ -139,8 +140,10 @@ static int host_create(struct host **out)
     err = err == 0 ? netdev_open(h) : err;
     h->qpn_slots = 1;
     h->next_sport = (uint32_t)host_random();
-    if (err == 0)
+    if (err == 0) {
         connect_init(h);
+        tally_open(h);
+    }
     err = err == 0 ? progress_start(h) : err;
     if (err != 0) {
         host_destroy(h);

@@ -56,6 +56,7 @@ struct host {
     struct host_lock rx, tx, events;
     struct connect connect;                             /* but for what it says, under events */
     int netlink_fd;                                     /* netdev.c; read under events */
+    int tally_fd;                                       /* tally.c; the helper's; or -1 */
     TAILQ_HEAD(context_list, verbena_context) contexts; /* open ones; under events */
     /* The helper thread. */
     pthread_t helper;
@@ -160,6 +161,12 @@ int gid_init(struct verbena_context *ctx);
 void gid_fini(struct verbena_context *ctx);
 /* Reads the table again. 1: it has changed; 0: not; -errno: could not ask, it is as it was. */
 int gid_read(struct verbena_context *ctx);
+
+/* tally.c */
+void tally_open(struct host *h);
+void tally_close(struct host *h);
+/* Somebody asks what we have counted. */
+void tally_answer(struct host *h);
 
 /* netdev.c */
 int netdev_open(struct host *h);

@@ -326,6 +326,28 @@ def report_counters(how):
     demand(int(sent[1]) >= 1000 and int(got[1]) > 0, f"sent {sent[1]}, got {got[1]}")
 
 
+def counters_of_others(how, foreign):
+    """A monitor without an engine sees the sum of what runs on the device; another user's not."""
+    name = f"{PORT}/counters/port_xmit_packets"
+    port = e2e.free_port()
+    command = ["ib_send_lat", "-d", "vb_lo", "-F", "-D", "60", "-p", str(port)]
+    demand(how.text("cat", name) == "0\n", "somebody counts already")
+    with how.side().start(command) as server:
+        e2e.wait_until(lambda: server.listens(port), 15, "the server")
+        with how.side().start([*command, "127.0.0.1"]) as client:
+            e2e.wait_until(lambda: int(how.text("cat", name)) > 2000, 20, "packets to be counted")
+            first, second = (int(how.text("cat", name)) for _ in range(2))
+            demand(second > first, f"{first} packets, later {second}")
+            if foreign:
+                demand(foreign.text("cat", name) == "0\n", "another user's counters are told")
+            snapshot = How(how.inside, ["--ns"], how.tool).text("cat", name)
+            demand(int(snapshot) > second, f"snapshot of {snapshot}")
+            os.kill(client.pid, signal.SIGSTOP)
+            stopped = int(how.text("cat", name))
+            demand(0 < stopped < int(snapshot), f"{stopped} packets with one stopped")
+    e2e.wait_until(lambda: how.text("cat", name) == "0\n", 10, "the counters to go")
+
+
 LIVE = """
 import os, pyverbs.device as d
 ctx = d.Context(name="vb_lo")
@@ -408,7 +430,10 @@ def cases(tap):
         tap.say("ok", "nobody", f" # SKIP {reason}")
         return
     with PublicCopy() as public:
-        cases_of(tap, "nobody_preload", How(inside=words, tool=public.tool))
+        nobody = How(inside=words, tool=public.tool)
+        cases_of(tap, "nobody_preload", nobody)
+        tap.run("counters_of_others", counters_of_others, how, nobody)
+        tap.run("nobody_counters_of_others", counters_of_others, nobody, None)
         if not e2e.run([*words, "unshare", "--user", "--mount", "true"])[0]:
             private(tap, "nobody_ns", How(words, ["--ns"], public.tool))
 
