@@ -457,7 +457,8 @@ def netem(net):
 def copy_programs(folder):
     """To where another user can start them."""
     tool = os.path.dirname(e2e.VERBENA)
-    parts = ("verbena", "libibverbs.so.1", "librdmacm.so.1", "libverbena.so.0", "libverbena_files.so.0")
+    parts = ("verbena", "libibverbs.so.1", "librdmacm.so.1", "libverbena.so.0")
+    parts += ("libverbena_files.so.0",)
     names = [os.path.join(tool, name) for name in parts]
     for path in [*names, SOAK]:
         os.chmod(shutil.copy(path, folder), 0o755)

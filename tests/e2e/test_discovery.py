@@ -265,7 +265,9 @@ int main(void)
     DIR *d = opendir("/sys/class/infiniband/vb_lo");
     FILE *f = fopen("/sys/class/infiniband/vb_lo/ports/1/link_layer", "r");
     char text[32] = "";
-    return d == NULL || f == NULL || fgets(text, sizeof(text), f) == NULL || fputs(text, stdout) < 0;
+    if (d == NULL || f == NULL || fgets(text, sizeof(text), f) == NULL)
+        return 1;
+    return fputs(text, stdout) < 0;
 }
 """
 
