@@ -51,9 +51,9 @@ void cm_id_send_timeout(struct cm_id *id)
     struct cm_msg m = cm_id_msg(id, CM_REJ);
     m.rej.about = id->state == CM_STATE_REQ_SENT ? CM_ABOUT_REQ : CM_ABOUT_OTHER;
     m.rej.reason = CM_REJ_TIMEOUT;
-    /* The peer may know us by nothing but our CA and id. */
+    /* The peer may know us by nothing but our id and the CA that we named. */
     m.rej.info_bytes = 8;
-    put_be64(m.rej.info, id->cm->config.ca_guid);
+    put_be64(m.rej.info, id->local_ca_guid);
     cm_emit(id->cm, &id->path, &m);
 }
 
@@ -70,7 +70,7 @@ static void exhausted(struct cm_id *id, uint64_t now_ns)
         break;
     case CM_STATE_REP_SENT: {
         uint8_t guid[8];
-        put_be64(guid, id->cm->config.ca_guid);
+        put_be64(guid, id->local_ca_guid);
         cm_id_event(id, CM_EVENT_UNREACHABLE, CM_REP, NULL);
         cm_id_send_rej(id, now_ns, CM_REJ_TIMEOUT, (struct cm_private){guid, sizeof(guid)},
                        nothing);
@@ -198,6 +198,7 @@ int cm_connect(struct cm *cm, uint64_t now_ns, const struct cm_path *path, const
     m.req.local_comm_id = id->local_comm_id;
     if (m.req.local_ca_guid == 0)
         m.req.local_ca_guid = cm->config.ca_guid;
+    id->local_ca_guid = m.req.local_ca_guid;
     fill_path(&m.req.primary, path);
     memset(m.req.private_data, 0, sizeof(m.req.private_data));
     cm_private_copy(m.req.private_data, data);
@@ -230,6 +231,7 @@ int cm_reply(struct cm *cm, uint64_t now_ns, struct cm_id *id, const struct cm_r
     m.rep.remote_comm_id = id->remote_comm_id;
     if (m.rep.local_ca_guid == 0)
         m.rep.local_ca_guid = cm->config.ca_guid;
+    id->local_ca_guid = m.rep.local_ca_guid;
     if (id->alternate)
         m.rep.failover_accepted = 1; /* there is one path */
     memset(m.rep.private_data, 0, sizeof(m.rep.private_data));

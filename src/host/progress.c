@@ -476,6 +476,9 @@ static void *helper_main(void *arg)
             progress_flush(h);
             connect_farewell(h); /* may wait for what is held where the program ends */
             progress_flush(h);
+            progress_lock(&h->rx);
+            port_udp_retire(h->udp); /* what it holds for other processes would go with it */
+            progress_unlock(&h->rx);
             atomic_store(&h->flush_wanted, false);
         }
         if (nap_ns == 0) {

@@ -149,6 +149,7 @@ static void udp_close(struct port *p)
 {
     struct port_udp *u = udp_of(p);
     struct udp_fd *f;
+    udp_rx_retire(u);
     udp_death_fini(u);
     while ((f = TAILQ_FIRST(&u->flows)) != NULL)
         udp_fd_close(u, f);
@@ -358,6 +359,11 @@ void port_udp_expect(struct port *p, bool v6, int qps)
 void port_udp_suspect(struct port *p)
 {
     atomic_store_explicit(&udp_of(p)->suspect, true, memory_order_relaxed);
+}
+
+void port_udp_retire(struct port *p)
+{
+    udp_rx_retire(udp_of(p));
 }
 
 bool port_udp_ease(struct port *p, bool on)

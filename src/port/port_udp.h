@@ -42,6 +42,9 @@ void port_udp_suspect(struct port *p);
  * false: it could not (no memory), try later.
  */
 bool port_udp_ease(struct port *p, bool on);
+/* Receiving side, where a program ends: nothing comes in any more but by sockets of single flows
+ * and from other processes; what has come for others goes on to them. */
+void port_udp_retire(struct port *p);
 /* Bytes that the receiving socket may hold, as the kernel counts them (with its own overhead). */
 uint32_t port_udp_rcvbuf_bytes(const struct port *p);
 

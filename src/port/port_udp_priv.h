@@ -245,6 +245,8 @@ int udp_rx_init(struct port_udp *u);
 void udp_rx_fini(struct port_udp *u);
 unsigned udp_rx_receive(struct port_udp *u, uint64_t now_ns, struct port_receiver *r, unsigned max);
 bool udp_rx_ease(struct port_udp *u, bool on);
+/* Gives up being a member: what has come for others goes on to them, what is ours is dropped. */
+void udp_rx_retire(struct port_udp *u);
 /* All packets of a run: ours to the receiver, others' to their owners. Returns packets seen. */
 unsigned udp_rx_run(struct port_udp *u, struct udp_run *run);
 

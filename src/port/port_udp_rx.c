@@ -19,6 +19,7 @@
 enum {
     EPOLL_EVENTS = 16,
     BUSY_CALLS_MAX = 16, /* receive calls that may look at one socket only */
+    RETIRE_READS_MAX = 4096,
 };
 
 int udp_rx_init(struct port_udp *u)
@@ -389,6 +390,31 @@ bool udp_rx_ease(struct port_udp *u, bool on)
         return on;
     u->eased = on ? f : NULL;
     return true;
+}
+
+static void packets_dropped(struct port_receiver *r, const struct rx_packet *p, unsigned n)
+{
+    (void)r;
+    (void)p;
+    (void)n;
+}
+
+/* The kernel drops what a closed socket holds, and the leader's holds other processes' packets. */
+void udp_rx_retire(struct port_udp *u)
+{
+    struct port_receiver nobody = {.packets = packets_dropped};
+    struct udp_fd *f, *next;
+    u->receiver = &nobody;
+    for (f = TAILQ_FIRST(&u->fds); f != NULL; f = next) {
+        next = TAILQ_NEXT(f, link);
+        if (f->kind != UDP_FD_WILDCARD)
+            continue;
+        for (unsigned i = 0; i < RETIRE_READS_MAX && datagrams_read(u, f) != 0; i++)
+            hand_over(u);
+        udp_watch_member(u, f->v6, -1);
+        udp_fd_close(u, f);
+    }
+    u->receiver = NULL;
 }
 
 unsigned udp_rx_receive(struct port_udp *u, uint64_t now_ns, struct port_receiver *r, unsigned max)

@@ -251,8 +251,11 @@ static void engine_deliver_response(struct rdma_event_obj *e)
         err = rdma_qp_to(id, IBV_QPS_RTS);
     if (err == 0)
         err = -verbena_cm_ready(id->cm, NULL);
-    if (err == 0 && !rdma_id_step(id, ID_RESPONDED, ID_CONNECTED))
-        err = ECONNRESET; /* a REJ or DREQ came first; its event follows */
+    /* A DREQ that comes right behind ends what was there; a REJ says that it never was. The event
+     * of either follows. */
+    if (err == 0 && !rdma_id_step(id, ID_RESPONDED, ID_CONNECTED) &&
+        !rdma_id_step(id, ID_DISCONNECTED, ID_DISCONNECTED))
+        err = ECONNRESET;
     e->pub.event = err == 0 ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_ERROR;
     e->pub.status = -err;
     if (err == 0)

@@ -306,6 +306,23 @@ static void expect_retries(unsigned attribute, unsigned retries, uint64_t apart_
     rig_wait(&rig, apart_ns);
 }
 
+/* Who goes on with a REQ that was given up knows its sender by the CA that it named. */
+static void cm_id_destroy__names_the_ca_of_its_req(void **state)
+{
+    (void)state;
+    rig_begin(&rig, 4);
+    struct cm_req req = rig_req();
+    struct cm_id *id;
+    req.local_ca_guid = 0x0200c0fffe123456;
+    assert_int_equal(cm_connect(rig.cm, rig.now_ns, &rig.path, &req, rig_nothing, NULL, &id), 0);
+    assert_true(rig_hear(&rig, CM_REQ)->req.local_ca_guid == 0x0200c0fffe123456);
+    cm_id_destroy(rig.cm, rig.now_ns, id);
+    const struct cm_msg *rej = rig_hear(&rig, CM_REJ);
+    assert_int_equal(rej->rej.reason, CM_REJ_TIMEOUT);
+    assert_true(get_be64(rej->rej.info) == 0x0200c0fffe123456);
+    rig_end(&rig);
+}
+
 static void cm_time__req_unanswered(void **state)
 {
     (void)state;
@@ -581,6 +598,7 @@ int main(void)
         cmocka_unit_test(cm_connect__fills_in),
         cmocka_unit_test(cm_connect__impossible_fields),
         cmocka_unit_test(cm_reply__impossible_fields),
+        cmocka_unit_test(cm_id_destroy__names_the_ca_of_its_req),
         cmocka_unit_test(cm_time__req_unanswered),
         cmocka_unit_test(cm_time__rep_unanswered),
         cmocka_unit_test(cm_time__dreq_unanswered),

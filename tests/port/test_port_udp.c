@@ -359,6 +359,36 @@ static void udp__leader_forwards_and_flows_take_over(void **state)
     }
 }
 
+/* What the leader has not read when it ends is not lost to the others. */
+static void udp__leader_that_ends_passes_on_what_it_holds(void **state)
+{
+    (void)state;
+    for (unsigned row = 0; row < 4; row++) {
+        struct port *p[2] = {make(1, false, false), make(2, false, false)};
+        static struct train t;
+        static struct got g[2];
+        got_init(g, 2);
+        build(&t, (row & 1) != 0 ? &path6 : &path4, port_udp_slot(p[1]) << 14 | 9, 40, 512, 512);
+        send_train(p[1], &t);
+        if ((row & 2) != 0)
+            port_udp_retire(p[0]);
+        else
+            p[0]->ops->close(p[0]);
+        settle(&p[1], &g[1], 1);
+        assert_int_equal(g[1].n, 40);
+        assert_int_equal(g[1].bad_icrc + g[1].bad_payload, 0);
+        /* From now on p[1] is the leader. */
+        send_train(p[1], &t);
+        settle(&p[1], &g[1], 1);
+        assert_int_equal(g[1].n, 80);
+        if ((row & 2) != 0) {
+            assert_int_equal(count_of(p[0], "slot_forwarded"), 40);
+            p[0]->ops->close(p[0]);
+        }
+        p[1]->ops->close(p[1]);
+    }
+}
+
 /* Of a source that is heard no more the socket is closed: not while it may well be heard again. */
 static void udp__flow_without_packets_is_closed(void **state)
 {
@@ -567,6 +597,7 @@ int main(void)
         cmocka_unit_test(udp__sends_that_cannot_leave_are_counted),
         cmocka_unit_test(udp__slots_differ_and_are_free_after_close),
         cmocka_unit_test(udp__leader_forwards_and_flows_take_over),
+        cmocka_unit_test(udp__leader_that_ends_passes_on_what_it_holds),
         cmocka_unit_test(udp__flow_without_packets_is_closed),
         cmocka_unit_test(udp__mixed_run_is_split_by_owner),
         cmocka_unit_test(udp__unknown_slot_is_counted),
