@@ -7,7 +7,7 @@ import re
 import sys
 
 import e2e
-from e2e import Namespaces, demand
+from e2e import Failed, Namespaces, demand
 
 MTU = 4200
 ITERATIONS = 5
@@ -40,17 +40,35 @@ def rows(text):
     return re.findall(r"^(\S+) +(\d+) +=(\d+) ", text, re.MULTILINE)
 
 
-def pingpong(server, client, host, endpoint):
+def result(side, wanted, forgives):
+    """All figures, and exit code 0. forgives: what comes after the figures does not matter.
+
+    A connection that ends takes along what it owes: the last acknowledgement, when packets are lost;
+    and ofi_rxm drops the completions of the last messages when it has not yet read them as it hears
+    of the end. It then waits for ever.
+    """
+    e2e.wait_until(
+        lambda: side.popen.poll() is not None or rows(side.text()) == wanted, 60, f"end of {side}"
+    )
+    try:
+        code = side.wait(5 if forgives else 30)
+    except Failed:
+        code = None
+    demand(rows(side.text()) == wanted, f"{side}: {code}\n{side.both()}")
+    demand(forgives or code == 0, f"{side}: {code}\n{side.both()}")
+
+
+def pingpong(server, client, host, endpoint, lossy=False):
     provider, sizes = ENDPOINTS[endpoint]
     port = e2e.free_port()
-    words = ["fi_pingpong", "-p", provider, "-e", endpoint, "-c", "-I", str(ITERATIONS)]
-    words += ["-6"] if ":" in host else []
-    said, told = e2e.pair(
-        server, client, [*words, "-B", str(port)], [*words, "-P", str(port), host], port
-    )
+    words = ["stdbuf", "-oL", "fi_pingpong", "-p", provider, "-e", endpoint, "-c"]
+    words += ["-I", str(ITERATIONS), *(["-6"] if ":" in host else [])]
     wanted = [(size, str(ITERATIONS), str(ITERATIONS)) for size in sizes]
-    for name, text in (("server", said), ("client", told)):
-        demand(rows(text) == wanted, f"{name} printed:\n{text}")
+    with server.start([*words, "-B", str(port)]) as first:
+        e2e.wait_until(lambda: first.listens(port), 15, f"port {port} of {first}")
+        with client.start([*words, "-P", str(port), host]) as second:
+            for side in second, first:
+                result(side, wanted, lossy or endpoint == "rdm")
 
 
 def cases(tap):
@@ -66,7 +84,7 @@ def cases(tap):
         loss = ["--fault", "drop=1%,seed=5"]
         for endpoint in ("msg", "rdm"):
             sides = [net.side(i, 0, options=loss) for i in (0, 1)]
-            tap.run(f"{endpoint}_loss", pingpong, *sides, net.V4[0], endpoint)
+            tap.run(f"{endpoint}_loss", pingpong, *sides, net.V4[0], endpoint, True)
 
 
 if __name__ == "__main__":
