@@ -17,6 +17,9 @@ static pthread_mutex_t channel_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t channel_fork_once = PTHREAD_ONCE_INIT;
 static _Atomic unsigned channel_generation;
 static int channel_cancel_state; /* of who holds the mutex, to be restored */
+enum { CHANNEL_RETIRED = 64 };
+static struct rdma_channel_obj *channel_retired[CHANNEL_RETIRED]; /* destroyed last */
+static unsigned channel_next_retired;
 
 int rdma_fail(int err)
 {
@@ -102,21 +105,69 @@ RDMACM_ABI struct rdma_event_channel *rdma_create_event_channel(void)
     }
     TAILQ_INIT(&ch->events);
     ch->generation = rdma_generation();
+    ch->users = 1;
     return &ch->pub;
+}
+
+/* Nobody of ours uses it any more; but a thread of the program may be about to (those of rping end
+ * like that), so its memory stays for a while. */
+static void channel_unuse(struct rdma_channel_obj *ch)
+{
+    if (--ch->users != 0)
+        return;
+    struct rdma_channel_obj **place = &channel_retired[channel_next_retired++ % CHANNEL_RETIRED];
+    free(*place);
+    *place = ch;
+}
+
+void rdma_channel_set(struct rdma_id_obj *id, struct rdma_event_channel *channel)
+{
+    if (channel != NULL)
+        obj_channel(channel)->users++;
+    if (id->pub.channel != NULL)
+        channel_unuse(obj_channel(id->pub.channel));
+    id->pub.channel = channel;
+}
+
+/* What nobody got goes; requests: of connections whose ids must be destroyed. */
+static void channel_close(struct rdma_channel_obj *ch, struct rdma_event_list *requests)
+{
+    struct rdma_event_obj *e;
+    bool alive = channel_alive(ch);
+
+    ch->closed = true;
+    while (alive && (e = TAILQ_FIRST(&ch->events)) != NULL) {
+        TAILQ_REMOVE(&ch->events, e, link);
+        if (e->pub.event == RDMA_CM_EVENT_CONNECT_REQUEST)
+            TAILQ_INSERT_TAIL(requests, e, link);
+        else
+            free(e);
+    }
+    /* Who waits is woken, and the last of them closes the descriptor: else its number could be
+     * another's before a thread that is on its way to read() gets there. */
+    uint64_t wake = ch->getters;
+    if (!alive || wake == 0)
+        close(ch->pub.fd);
+    else if (write(ch->pub.fd, &wake, sizeof(wake)) != (ssize_t)sizeof(wake))
+        abort(); /* the count would have to reach 2^64 - 1 */
+    channel_unuse(ch);
 }
 
 RDMACM_ABI void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
     struct rdma_channel_obj *ch = obj_channel(channel);
+    struct rdma_event_list requests = TAILQ_HEAD_INITIALIZER(requests);
+    struct rdma_event_obj *e;
 
     rdma_lock();
-    ch->closed = true;
-    /* rping ends with a thread that waits on it: that one keeps what it looks at. */
-    bool waited_on = ch->waiters > 0;
+    if (!ch->closed)
+        channel_close(ch, &requests);
     rdma_unlock();
-    close(channel->fd);
-    if (!waited_on)
-        free(ch);
+    while ((e = TAILQ_FIRST(&requests)) != NULL) {
+        TAILQ_REMOVE(&requests, e, link);
+        rdma_destroy_id(e->pub.id);
+        free(e);
+    }
 }
 
 struct rdma_event_obj *rdma_event_new(struct rdma_id_obj *id, enum rdma_cm_event_type type,
@@ -138,6 +189,10 @@ void rdma_event_push(struct rdma_event_obj *e)
     static const uint64_t one = 1;
     struct rdma_channel_obj *ch = obj_channel(e->counted->pub.channel);
 
+    if (ch->closed) { /* before its ids, which have no business any more */
+        free(e);
+        return;
+    }
     TAILQ_INSERT_TAIL(&ch->events, e, link);
     /* Cannot fail or block: the count would have to reach 2^64 - 1. */
     ssize_t n = write(ch->pub.fd, &one, sizeof(one));
@@ -214,13 +269,13 @@ void rdma_event_move(struct rdma_id_obj *id, struct rdma_event_channel *to)
         channel_uncount(from);
         TAILQ_INSERT_TAIL(&moved, e, link);
     }
-    id->pub.channel = to;
+    rdma_channel_set(id, to);
     while ((e = TAILQ_FIRST(&moved)) != NULL) {
         TAILQ_REMOVE(&moved, e, link);
-        rdma_event_push(e);
         /* A connection that the program has not seen goes where it will be seen. */
         if (e->pub.event == RDMA_CM_EVENT_CONNECT_REQUEST)
             rdma_event_move(obj_id(e->pub.id), to);
+        rdma_event_push(e);
     }
 }
 
@@ -250,49 +305,82 @@ static struct rdma_event_obj *channel_first(struct rdma_channel_obj *ch)
     return e;
 }
 
-/* Waits, unless the fd is O_NONBLOCK. NULL and errno: EAGAIN, EINTR... */
+/* Waits, unless the fd is O_NONBLOCK. NULL and errno: EAGAIN, EINTR, EBADF (destroyed)... */
 static struct rdma_event_obj *channel_take(struct rdma_channel_obj *ch)
 {
-    struct rdma_event_obj *e = NULL;
-    bool closed;
-
-    rdma_lock();
-    ch->waiters++;
-    rdma_unlock();
     for (;;) {
         uint64_t one;
         ssize_t n = read(ch->pub.fd, &one, sizeof(one));
         int err = errno;
         rdma_lock();
-        closed = ch->closed;
-        if (n > 0 && !closed)
-            e = channel_first(ch);
-        if (e != NULL || closed || n < 0)
-            ch->waiters -= closed ? 0 : 1;
+        struct rdma_event_obj *e = n > 0 && !ch->closed ? channel_first(ch) : NULL;
+        bool closed = ch->closed;
         rdma_unlock();
-        errno = err;
-        if (e != NULL || (n < 0 && !closed))
+        errno = closed ? EBADF : err;
+        if (e != NULL || n < 0 || closed)
             return e;
-        if (!closed)
-            continue;
-        for (;;) /* as in the kernel, where who waits on a closed channel waits for ever */
-            pause();
     }
+}
+
+static bool channel_enter(struct rdma_channel_obj *ch)
+{
+    rdma_lock();
+    bool open = !ch->closed;
+    ch->users += open;
+    ch->getters += open;
+    rdma_unlock();
+    return open;
+}
+
+/* Also of a thread that is cancelled while it waits. */
+static void channel_leave(void *arg)
+{
+    struct rdma_channel_obj *ch = arg;
+    int err = errno;
+
+    rdma_lock();
+    if (--ch->getters == 0 && ch->closed)
+        close(ch->pub.fd);
+    channel_unuse(ch);
+    rdma_unlock();
+    errno = err;
+}
+
+static struct rdma_event_obj *channel_get(struct rdma_channel_obj *ch)
+{
+    struct rdma_event_obj *volatile e;
+
+    if (!channel_enter(ch)) {
+        errno = EBADF;
+        return NULL;
+    }
+    pthread_cleanup_push(channel_leave, ch);
+    do
+        e = channel_take(ch);
+    while (e != NULL && !rdma_engine_deliver(e));
+    pthread_cleanup_pop(1);
+    return e;
 }
 
 RDMACM_ABI int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
+    /* In the kernel, a thread that waits on a channel which another one destroys waits for ever,
+     * and there are programs (rping) that end in that moment; as an error it would be their exit
+     * code. Who goes on after this time shall know. */
+    static const struct timespec grace = {.tv_sec = 1};
+
     if (channel == NULL || event == NULL)
         return rdma_fail(EINVAL);
     struct rdma_channel_obj *ch = obj_channel(channel);
     if (!channel_alive(ch))
         return rdma_fail(EIO);
-    struct rdma_event_obj *e;
-    do {
-        e = channel_take(ch);
-        if (e == NULL)
-            return -1;
-    } while (!rdma_engine_deliver(e));
+    struct rdma_event_obj *e = channel_get(ch);
+    if (e == NULL && errno == EBADF) {
+        nanosleep(&grace, NULL);
+        errno = EBADF;
+    }
+    if (e == NULL)
+        return -1;
     *event = &e->pub;
     return 0;
 }

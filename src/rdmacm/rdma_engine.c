@@ -121,10 +121,11 @@ static int engine_on_request(const struct verbena_cm_event *from)
     }
     verbena_cm_set_owner(from->id, id);
     rdma_lock();
-    bool closing = listen->closing;
-    id->pub.channel = listen->pub.channel;
-    if (!closing)
+    bool closing = listen->closing || obj_channel(listen->pub.channel)->closed;
+    if (!closing) {
+        rdma_channel_set(id, listen->pub.channel);
         rdma_event_push(e);
+    }
     rdma_unlock();
     if (!closing)
         return 0;

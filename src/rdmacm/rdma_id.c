@@ -14,7 +14,9 @@ struct rdma_id_obj *rdma_id_new(struct rdma_event_channel *channel, void *contex
 
     if (id == NULL)
         return NULL;
-    id->pub.channel = channel;
+    rdma_lock();
+    rdma_channel_set(id, channel);
+    rdma_unlock();
     id->pub.context = context;
     id->pub.ps = ps;
     id->pub.qp_type = qp_type;
@@ -119,6 +121,9 @@ RDMACM_ABI int rdma_destroy_id(struct rdma_cm_id *pub)
         verbena_cm_id_destroy(id->cm); /* no calls from it any more */
     if (id->sync)
         rdma_destroy_event_channel(pub->channel);
+    rdma_lock();
+    rdma_channel_set(id, NULL);
+    rdma_unlock();
     rdma_mcast_forget_all(id);
     rdma_freeaddrinfo(id->addrinfo);
     free(pub->route.path_rec);

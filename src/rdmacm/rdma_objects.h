@@ -42,8 +42,9 @@ struct rdma_channel_obj {
     struct rdma_event_channel pub; /* fd: an eventfd that counts the list */
     TAILQ_HEAD(rdma_event_list, rdma_event_obj) events;
     unsigned generation;
-    unsigned waiters; /* threads in rdma_get_cm_event, under the lock */
-    bool closed;
+    unsigned getters; /* threads in rdma_get_cm_event, under the lock */
+    unsigned users;   /* those, ids, and the program until it destroys it */
+    bool closed;      /* the program has destroyed it */
 };
 
 /* The order of states: IDLE -> BOUND -> ADDR_RESOLVED -> ROUTE_RESOLVED -> CONNECTING -> CONNECTED
@@ -142,6 +143,8 @@ void rdma_wait(pthread_cond_t *cond); /* under the lock */
 void rdma_wait_ms(pthread_cond_t *cond, unsigned ms);
 /* Counts the forks between the first process and this one; what another count made is dead here. */
 unsigned rdma_generation(void);
+/* Under the lock: the id's events go there, from now on, or nowhere (NULL). */
+void rdma_channel_set(struct rdma_id_obj *id, struct rdma_event_channel *channel);
 /* NULL: no memory. */
 struct rdma_event_obj *rdma_event_new(struct rdma_id_obj *id, enum rdma_cm_event_type type,
                                       int status);

@@ -48,7 +48,7 @@ void rdma_turn_await(struct rdma_id_obj *listen, struct rdma_id_obj *request)
     rdma_lock();
     bool blocking =
         listen->turn == NULL || (fcntl(listen->pub.channel->fd, F_GETFL) & O_NONBLOCK) == 0;
-    while (listen->turn != NULL && !listen->closing) {
+    while (listen->turn != NULL && !listen->closing && !obj_channel(listen->pub.channel)->closed) {
         if (turn_used(listen->turn)) {
             turn_end(listen->turn);
             break;

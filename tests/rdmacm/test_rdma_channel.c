@@ -137,6 +137,91 @@ static void case_94(void **state)
     rdma_destroy_event_channel(ch);
 }
 
+struct getter {
+    struct rdma_event_channel *ch;
+    int ret, err;
+};
+
+static void *get_in_thread(void *arg)
+{
+    struct getter *g = arg;
+    struct rdma_cm_event *e;
+
+    g->ret = rdma_get_cm_event(g->ch, &e);
+    g->err = errno;
+    return NULL;
+}
+
+/* Who waits while another thread destroys the channel, or comes just then, is told. */
+static void destroy__of_a_channel_in_use(void **state)
+{
+    (void)state;
+    enum { GETTERS = 3 };
+
+    for (unsigned round = 0; round < 2; round++) {
+        struct rdma_event_channel *ch = rig_channel();
+        struct getter g[GETTERS];
+        pthread_t thread[GETTERS];
+        int fd = ch->fd;
+        for (unsigned i = 0; i < GETTERS; i++) {
+            g[i] = (struct getter){.ch = ch};
+            assert_int_equal(pthread_create(&thread[i], NULL, get_in_thread, &g[i]), 0);
+        }
+        if (round == 0)
+            usleep(100000);
+        rdma_destroy_event_channel(ch);
+        for (unsigned i = 0; i < GETTERS; i++) {
+            assert_int_equal(pthread_join(thread[i], NULL), 0);
+            assert_int_equal(g[i].ret, -1);
+            assert_int_equal(g[i].err, EBADF);
+        }
+        assert_int_equal(fcntl(fd, F_GETFD), -1);
+    }
+}
+
+/* A thread that was cancelled in it holds nothing. */
+static void destroy__of_a_channel_after_cancel(void **state)
+{
+    (void)state;
+    struct getter g = {.ch = rig_channel()};
+    pthread_t thread;
+    int fd = g.ch->fd;
+
+    assert_int_equal(pthread_create(&thread, NULL, get_in_thread, &g), 0);
+    usleep(50000);
+    assert_int_equal(pthread_cancel(thread), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    rdma_destroy_event_channel(g.ch);
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+}
+
+/* Before its ids, as programs do that end; their events have nowhere to go. */
+static void destroy__of_a_channel_before_its_ids(void **state)
+{
+    (void)state;
+    struct rig_pair p;
+    struct rdma_cm_event *e;
+
+    rig_pair_open(&p, "127.0.0.1", RDMA_PS_TCP, true);
+    rig_pair_connect(&p);
+    struct rdma_cm_id *asking = rig_id(p.client_ch, RDMA_PS_TCP);
+    struct rdma_conn_param param = {.qp_num = 0x100};
+    rig_resolve(asking, "127.0.0.1", p.port);
+    assert_int_equal(rdma_connect(asking, &param), 0);
+    for (unsigned i = 0; i < 1000 && !rig_readable(p.server_ch->fd); i++)
+        usleep(1000);
+    rdma_destroy_event_channel(p.server_ch);
+    rig_expect(p.client_ch, RDMA_CM_EVENT_REJECTED, 28); /* its request was not got */
+    assert_int_equal(rdma_connect(asking, &param), -1);
+    assert_int_equal(rdma_get_cm_event(p.server_ch, &e), -1);
+    assert_int_equal(errno, EBADF);
+    assert_int_equal(rdma_disconnect(p.client), 0);
+    rig_expect(p.client_ch, RDMA_CM_EVENT_DISCONNECTED, 0);
+    assert_int_equal(rdma_destroy_id(asking), 0);
+    p.server_ch = rig_channel(); /* for what follows */
+    rig_pair_close(&p);
+}
+
 static void migrate__takes_events_along(void **state)
 {
     (void)state;
@@ -186,6 +271,9 @@ int main(void)
         cmocka_unit_test(get__interrupted),
         cmocka_unit_test(destroy__takes_what_nobody_got),
         cmocka_unit_test(case_94),
+        cmocka_unit_test(destroy__of_a_channel_in_use),
+        cmocka_unit_test(destroy__of_a_channel_after_cancel),
+        cmocka_unit_test(destroy__of_a_channel_before_its_ids),
         cmocka_unit_test(migrate__takes_events_along),
         cmocka_unit_test(write__only_user_events),
     };
