@@ -164,6 +164,7 @@ static void udp_close(struct port *p)
     udp_rx_fini(u);
     udp_tx_fini(u);
     udp_watch_close(u);
+    udp_group_close(u);
     if (u->epoll_fd >= 0)
         close(u->epoll_fd);
     free(u);
@@ -183,6 +184,7 @@ static void udp_abandon(struct port *p)
     udp_slot_fini(u);
     udp_tx_close(u);
     udp_watch_close(u);
+    udp_group_close(u);
 }
 
 static void udp_sink(struct nic_sink *sink, const struct train *t)

@@ -83,6 +83,7 @@ struct udp_group {
     struct net_addr addr;
     uint32_t ifindex;
     uint32_t users; /* 0: free */
+    int second_fd;  /* IPv4, see port_group.c; else -1 */
 };
 
 /* A peer's address and source port, as heard lately. */
@@ -252,6 +253,8 @@ unsigned udp_rx_run(struct port_udp *u, struct udp_run *run);
 
 /* port_group.c: a new wildcard socket joins what the one before it was in. */
 void udp_group_again(struct port_udp *u, const struct udp_fd *f);
+/* Its descriptors. */
+void udp_group_close(struct port_udp *u);
 
 /* port_slot.c */
 int udp_slot_claim(struct port_udp *u, uint32_t *out);

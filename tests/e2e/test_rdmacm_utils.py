@@ -224,6 +224,15 @@ def multicast_between_namespaces(net):
         yield "mckey_between_namespaces_" + name, group, None, "", 2, sides, flag, sender
 
 
+def mckey_beside_a_server(net):
+    """The first process of an address gets what the kernel knows no other socket for; a group's
+    packets are not that."""
+    inside = [["ip", "netns", "exec", name] for name in net.names]
+    with Process([*inside[0], *on_nic("rping", "-s", "-P", "-a", net.V4[0])]) as first:
+        listening(first)
+        mckey("224.0.1.90", None, "", 2, list(zip(inside, net.V4)))
+
+
 def side_by_side(tap, rows):
     """mckey sleeps for 5 s before it begins: all at the same time."""
     with ThreadPoolExecutor(len(rows)) as pool:
@@ -239,6 +248,7 @@ def multicast(tap):
     try:
         with e2e.Namespaces(1500, "m") as net:
             side_by_side(tap, [*rows, *multicast_between_namespaces(net)])
+            tap.run("case_87__mckey_beside_a_server", mckey_beside_a_server, net)
     except e2e.Skip as reason:
         side_by_side(tap, rows)
         tap.say("ok", "mckey_between_namespaces", f" # SKIP {reason}")
