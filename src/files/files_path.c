@@ -157,8 +157,7 @@ static bool follow_link(const struct files_source *s, struct files_found *f, cha
 
     if (!files_lookup(s, f->path, &f->node) || f->node.kind != FILES_LINK)
         return false;
-    files_target(&f->node, target);
-    size_t m = strlen(target);
+    size_t m = files_target(&f->node, target);
     if (n + m + 1 > PATH_MAX)
         return false;
     memmove(rest + m, rest, n + 1); /* begins with a slash, or is empty */

@@ -403,17 +403,19 @@ ssize_t files_read(const struct files_source *s, const struct files_node *node,
     }
 }
 
-void files_target(const struct files_node *node, char target[FILES_TARGET_BYTES])
+size_t files_target(const struct files_node *node, char target[FILES_TARGET_BYTES])
 {
     const struct verbena_device *d = &node->device;
+    int n;
 
     if (node->row->content == TO_NETDEV)
-        snprintf(target, FILES_TARGET_BYTES, "../../../../net/%s", d->netdev);
+        n = snprintf(target, FILES_TARGET_BYTES, "../../../../net/%s", d->netdev);
     else if (node->row->content == TO_NETDEV_FILE)
-        snprintf(target, FILES_TARGET_BYTES, "../../../net/%s/device/%s", d->netdev,
-                 node->row->text);
+        n = snprintf(target, FILES_TARGET_BYTES, "../../../net/%s/device/%s", d->netdev,
+                     node->row->text);
     else
-        snprintf(target, FILES_TARGET_BYTES, "../../infiniband/%s/device", d->name);
+        n = snprintf(target, FILES_TARGET_BYTES, "../../infiniband/%s/device", d->name);
+    return (size_t)n;
 }
 
 /* What files_list is about. */

@@ -59,7 +59,8 @@ bool files_lookup(const struct files_source *s, const char *path, struct files_n
 /* The text of a file: its length, or -EINVAL as the kernel answers for an empty GID entry. */
 ssize_t files_read(const struct files_source *s, const struct files_node *node,
                    char text[FILES_TEXT_BYTES]);
-void files_target(const struct files_node *node, char target[FILES_TARGET_BYTES]);
+/* Where a link leads: its length. */
+size_t files_target(const struct files_node *node, char target[FILES_TARGET_BYTES]);
 /* Does the text change while nothing else does? */
 bool files_counts(const struct files_node *node);
 /* Calls back for each name in a directory, in no special order; ends early when that says false.

@@ -30,8 +30,7 @@ __attribute__((noinline)) static ssize_t readlink_at(int dirfd, const char *path
         errno = EINVAL;
         return -1;
     }
-    files_target(&f.node, target);
-    size_t length = strlen(target);
+    size_t length = files_target(&f.node, target);
     if (length > n)
         length = n;
     memcpy(buf, target, length);

@@ -49,9 +49,8 @@ static void fill(const struct files_node *node, struct stat *st)
         st->st_size = SYSFS_FILE_BYTES;
         break;
     case FILES_LINK:
-        files_target(node, target);
         st->st_mode = S_IFLNK | 0777;
-        st->st_size = (off_t)strlen(target);
+        st->st_size = (off_t)files_target(node, target);
         break;
     case FILES_CHAR:
         break;
