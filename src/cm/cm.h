@@ -187,6 +187,10 @@ int cm_sidr_connect(struct cm *cm, uint64_t now_ns, const struct cm_path *path,
 int cm_sidr_reply(struct cm *cm, uint64_t now_ns, struct cm_id *id, const struct cm_sidr_rep *rep,
                   struct cm_private data);
 
+/* Before the process ends: sends once more the answers that a peer could ask for again (DREP, REJ,
+ * SIDR_REP), for soon nobody is there to be asked. */
+void cm_say_again(struct cm *cm);
+
 /*
  * Gives an id back, in any state; it is invalid from now on. A connection under way is rejected
  * (active before REP: REJ timeout; else consumer defined), an established one gets a DREQ, whose

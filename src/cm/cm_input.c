@@ -416,11 +416,29 @@ static void input_rej(struct arrival *a)
 
 /* DREQ and DREP. */
 
-static void send_drep(const struct arrival *a, const struct cm_id *id)
+static void emit_drep(const struct cm_id *id)
 {
     struct cm_msg m = cm_id_msg(id, CM_DREP);
-    m.header.tid = a->m.header.tid;
-    cm_emit(a->cm, &id->path, &m);
+    m.header.tid = id->drep_tid;
+    cm_emit(id->cm, &id->path, &m);
+}
+
+static void send_drep(const struct arrival *a, struct cm_id *id)
+{
+    id->drep_sent = true;
+    id->drep_tid = a->m.header.tid;
+    emit_drep(id);
+}
+
+void cm_say_again(struct cm *cm)
+{
+    for (uint32_t i = 0; i < cm->fresh; i++) {
+        struct cm_id *id = &cm->ids[i];
+        if (id->state == CM_STATE_TIMEWAIT && id->drep_sent)
+            emit_drep(id);
+        if (id->state == CM_STATE_REJ_SENT || id->state == CM_STATE_SIDR_REP_SENT)
+            cm_emit_mad(cm, &id->path, id->mad);
+    }
 }
 
 static void input_dreq(struct arrival *a)

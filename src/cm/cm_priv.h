@@ -51,9 +51,11 @@ struct cm_id {
     uint32_t local_qpn, remote_qpn;
     uint64_t local_ca_guid; /* that we told the peer in our REQ or REP */
     uint64_t tid;           /* of the exchange under way */
-    uint64_t service_id;    /* LISTEN, SIDR */
-    uint64_t timeout_ns;    /* between repetitions of what we send */
-    uint64_t linger_ns;     /* how long the peer may still repeat what was rejected */
+    uint64_t drep_tid;      /* of the DREQ that we have answered */
+    bool drep_sent;
+    uint64_t service_id; /* LISTEN, SIDR */
+    uint64_t timeout_ns; /* between repetitions of what we send */
+    uint64_t linger_ns;  /* how long the peer may still repeat what was rejected */
     uint64_t timewait_ns;
     uint8_t max_retries, tries_left;
     /* The last message that may have to be sent again, by timer or as the answer to a

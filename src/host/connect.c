@@ -375,6 +375,11 @@ void connect_farewell(struct host *h)
     farewell(h, id, FAREWELLS);
     TAILQ_FOREACH(id, &h->connect.leaving, link)
     farewell(h, id, FAREWELLS - 1);
+    if (h->connect.cm != NULL) {
+        cm_say_again(h->connect.cm);
+        cm_say_again(h->connect.cm);
+        connect_settle(h);
+    }
     progress_unlock(&h->events);
 }
 

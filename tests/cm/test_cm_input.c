@@ -545,6 +545,27 @@ static void cm_input_dreq__wrong_qpn(void **state)
     rig_end(&rig);
 }
 
+/* Who ends says once more what its peers may have missed; nothing to those that owe an answer. */
+static void cm_say_again__answers_only(void **state)
+{
+    (void)state;
+    rig_begin(&rig, 4);
+    struct cm_id *id = rig_active(&rig), *other = rig_req_sent(&rig);
+    cm_say_again(rig.cm);
+    rig_silent(&rig);
+    struct cm_msg m = peer_msg(CM_DREQ, rig_comm_id(id));
+    m.header.tid = 0x5566;
+    rig_say(&rig, &m);
+    rig_hear(&rig, CM_DREP);
+    rig_event(&rig, CM_EVENT_DREQ);
+    cm_say_again(rig.cm);
+    assert_true(rig_hear(&rig, CM_DREP)->header.tid == 0x5566);
+    rig_silent(&rig);
+    rig_drop(&rig, other);
+    rig_drop(&rig, id);
+    rig_end(&rig);
+}
+
 /* Case 96: both disconnect; each hears of it once. */
 static void case_96_crossed_dreqs(void **state)
 {
@@ -943,6 +964,7 @@ int main(void)
         cmocka_unit_test(cm_input_rep__same_answer_again),
         cmocka_unit_test(cm_input_dreq__answered_again_with_its_tid),
         cmocka_unit_test(cm_input_dreq__wrong_qpn),
+        cmocka_unit_test(cm_say_again__answers_only),
         cmocka_unit_test(case_96_crossed_dreqs),
         cmocka_unit_test(cm_input_req__crossed),
         cmocka_unit_test(cm_input_req__stale_qpn),
