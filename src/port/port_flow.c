@@ -3,7 +3,8 @@
  * port_flow.c: sockets for single flows. A process that is not the leader gets its packets by way
  * of the leader; after some from one source, all its own, it adds a socket connected to that
  * source, which the kernel prefers from then on. Peers may share one source port among QPs of
- * several of our processes: at the first foreign packet the socket is given up for a while.
+ * several of our processes: at the first foreign packet the socket is given up for a while. Packets
+ * keep their order: a new socket is not read before what the leader still held has come.
  *
  * A process that is stopped keeps its sockets, and with them what the same source sends to others.
  * So who waits for answers in vain looks for sockets in which packets stay, and connects a newer
@@ -19,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+static const uint64_t HOLD_NS = 5000000; /* longest, for what is on its way by the leader */
 static const uint64_t BACKOFF_FIRST_NS = 100000000;
 static const uint64_t BACKOFF_MAX_NS = 10000000000;
 static const uint64_t IDLE_NS = 30000000000;      /* its source most likely is no more */
@@ -131,6 +133,11 @@ static bool flow_open(struct port_udp *u, struct udp_source *s, const struct udp
     udp_count(u, UDP_flow_opened, 1);
     f->source = s;
     f->opened_ns = f->used_ns = u->rx_now_ns;
+    if (run->from != NULL) {
+        f->held_until_ns = u->rx_now_ns + HOLD_NS;
+        f->mark = ++u->flow_mark;
+        udp_watch_mark(u, v6, f->mark);
+    }
     s->flow = f;
     u->flow_count++;
     if (u->flow_count > u->flow_max) {
@@ -163,6 +170,24 @@ void udp_flow_heard(struct port_udp *u, struct udp_source *s, const struct udp_r
     s->streak += own;
     if (s->streak >= UDP_FLOW_AFTER_PACKETS && u->rx_now_ns >= s->no_flow_until_ns)
         flow_open(u, s, run);
+}
+
+bool udp_flow_open_for(struct port_udp *u, struct udp_fd *flow)
+{
+    if (flow->held_until_ns != 0 && u->rx_now_ns < flow->held_until_ns)
+        return false;
+    flow->held_until_ns = 0;
+    return true;
+}
+
+void udp_flow_marked(struct port_udp *u, uint32_t mark)
+{
+    struct udp_fd *f;
+    TAILQ_FOREACH(f, &u->flows, link)
+    {
+        if ((int32_t)(f->mark - mark) <= 0)
+            f->held_until_ns = 0;
+    }
 }
 
 void udp_flow_used(struct port_udp *u, struct udp_fd *flow)

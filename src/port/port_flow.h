@@ -29,6 +29,10 @@ struct udp_source *udp_flow_source(struct port_udp *u, const struct net_addr *ad
 /* Tells how a run went: packets of our own, packets of others. */
 void udp_flow_heard(struct port_udp *u, struct udp_source *s, const struct udp_run *run,
                     unsigned own, unsigned foreign);
+/* May its packets be taken in? Before that come those that went by way of the leader. */
+bool udp_flow_open_for(struct port_udp *u, struct udp_fd *flow);
+/* All that the leader held when this mark was sent has come. */
+void udp_flow_marked(struct port_udp *u, uint32_t mark);
 void udp_flow_used(struct port_udp *u, struct udp_fd *flow);
 void udp_flow_give_up(struct port_udp *u, struct udp_fd *flow);
 /* Closes one that long had no packet, if there is one. */

@@ -70,6 +70,8 @@ struct udp_fd {
     bool give_up; /* FLOW: a foreign packet came; drain and close */
     bool rescued; /* FLOW: of a process that does not read; foreign packets pass on */
     uint64_t opened_ns, used_ns; /* FLOW */
+    uint64_t held_until_ns;      /* FLOW: what came before it is still on its way; 0: no more */
+    uint32_t mark;               /* FLOW: of the probe that comes last of that */
     struct udp_source *source;   /* FLOW: whose */
     struct udp_ward *ward;       /* CONNECTION: of a process whose will we have; or NULL */
     uint32_t slot;               /* OWNER */
@@ -168,6 +170,7 @@ struct port_udp {
     struct udp_fd_list fds, graveyard;
     struct udp_fd_list flows; /* most recently used first */
     unsigned flow_count, flow_max, connection_count;
+    uint32_t flow_mark; /* of the latest */
     struct udp_group group[UDP_GROUPS];
     struct udp_fd *hot;   /* where packets came from last */
     struct udp_fd *eased; /* not in the epoll set: who polls reads it anyway; or NULL */

@@ -317,8 +317,12 @@ static unsigned fd_read(struct port_udp *u, struct udp_fd *f)
 {
     unsigned seen = 0;
     switch (f->kind) {
-    case UDP_FD_WILDCARD:
     case UDP_FD_FLOW:
+        if (!udp_flow_open_for(u, f))
+            return 0;
+        seen = datagrams_read(u, f);
+        break;
+    case UDP_FD_WILDCARD:
         seen = datagrams_read(u, f);
         break;
     case UDP_FD_LISTENER:

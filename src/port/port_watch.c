@@ -51,8 +51,8 @@ static const uint64_t REST_NS = 1000000000;
 static const uint64_t MEMBER_NS = 2 * ASK_MAX_NS; /* heard that lately: still a member */
 static const uint32_t NOWHERE = UINT32_MAX;
 
-/* A probe's bytes:  0 kind   2 place   4 destination QPN (as in a BTH)   8 members   12 sequence
- * number   16 nonce. */
+/* A probe's bytes:  0 kind   1 not 0: a mark   2 place   4 destination QPN (as in a BTH)   8
+ * members   12 sequence number   16 nonce. */
 static void probe_build(const struct port_udp *u, uint8_t *b, uint8_t kind, uint32_t place,
                         uint32_t sequence)
 {
@@ -142,6 +142,18 @@ static bool probe_send(const struct port_udp *u, int fd, bool v6, const uint8_t 
     return sendto(fd, b, UDP_PROBE_BYTES, MSG_NOSIGNAL | MSG_DONTWAIT,
                   v6 ? (struct sockaddr *)&a6 : (struct sockaddr *)&a4,
                   v6 ? sizeof(a6) : sizeof(a4)) == UDP_PROBE_BYTES;
+}
+
+void udp_watch_mark(struct port_udp *u, bool v6, uint32_t mark)
+{
+    uint8_t b[UDP_PROBE_BYTES];
+    int fd = probe_socket(v6);
+    probe_build(u, b, PROBE_LEADER, 0, mark);
+    b[1] = 1;
+    if (fd < 0)
+        return;
+    probe_send(u, fd, v6, b);
+    close(fd);
 }
 
 /* How long until the next question, when this one is answered. */
@@ -378,6 +390,10 @@ static void probe_returned(struct port_udp *u, const struct udp_run *run, const 
     struct udp_watch *w = &u->watch[!net_addr_is_v4(&run->src)];
     if (get_be64(b + 16) != u->watch_nonce)
         return;
+    if (b[1] != 0) {
+        udp_flow_marked(u, get_be32(b + 12));
+        return;
+    }
     if (b[0] == PROBE_PLACE) {
         uint32_t place = get_be16(b + 2);
         if (place < atomic_load(&w->place) && get_be32(b + 12) == atomic_load(&w->scan_sequence))

@@ -42,6 +42,9 @@ struct udp_watch {
 void udp_watch_init(struct port_udp *u);
 /* The program of fd's group: places[leader] gets what has no socket of its own. -errno. */
 int udp_watch_program(int fd, uint32_t leader);
+/* Receiving side: a mark to ourselves by way of the leader, behind all that it holds; it comes back
+ * to udp_flow_marked. */
+void udp_watch_mark(struct port_udp *u, bool v6, uint32_t mark);
 /* This process is a member now. */
 void udp_watch_member(struct port_udp *u, bool v6, int fd);
 /* Receiving side: a guest expects packets, too. */

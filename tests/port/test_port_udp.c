@@ -334,14 +334,14 @@ static void udp__leader_forwards_and_flows_take_over(void **state)
         assert_int_equal(g[1].n, 40);
         assert_int_equal(g[1].bad_icrc + g[1].bad_payload, 0);
         assert_memory_equal(&g[1].p[39].h, &t.packet[39].h, sizeof(t.packet[39].h));
-        assert_int_equal(count_of(p[0], "slot_forwarded"), 40);
-        assert_int_equal(count_of(p[1], "slot_received"), 40);
+        assert_int_equal(count_of(p[0], "slot_forwarded"), 41); /* and a mark */
+        assert_int_equal(count_of(p[1], "slot_received"), 41);
         assert_int_equal(count_of(p[1], "flow_opened"), 1);
         send_train(p[0], &t);
         settle(p, g, 2);
         assert_int_equal(g[1].n, 80);
         assert_int_equal(g[1].bad_icrc + g[1].bad_payload, 0);
-        assert_int_equal(count_of(p[0], "slot_forwarded"), 40);
+        assert_int_equal(count_of(p[0], "slot_forwarded"), 41);
         /* A packet of another owner on that flow: it is passed on and the socket given up. */
         build(&t, path, port_udp_slot(p[0]) << 14 | 9, 3, 512, 512);
         send_train(p[0], &t);
@@ -354,6 +354,47 @@ static void udp__leader_forwards_and_flows_take_over(void **state)
         settle(p, g, 2);
         assert_int_equal(g[0].n, 6);
         assert_int_equal(count_of(p[1], "slot_forwarded"), 3);
+        p[0]->ops->close(p[0]);
+        p[1]->ops->close(p[1]);
+    }
+}
+
+/* What the leader still holds when the other opens a socket comes before what goes there. */
+static void udp__new_flow_keeps_the_order(void **state)
+{
+    (void)state;
+    for (unsigned v6 = 0; v6 < 2; v6++) {
+        struct port *p[2] = {make(1, true, false), make(2, true, false)};
+        static struct train t;
+        static struct got g[2];
+        uint64_t then_ns = now_ns(); /* all in one moment: it is the mark that counts, not time */
+        got_init(g, 2);
+        build(&t, v6 != 0 ? &path6 : &path4, port_udp_slot(p[1]) << 14 | 9, 60, 64, 64);
+        send_train(p[1], &t);
+        /* The leader reads some; with them the other has enough for a socket. */
+        for (unsigned i = 0; count_of(p[1], "flow_opened") == 0; i++) {
+            assert_true(i < 1000);
+            p[0]->ops->receive(p[0], then_ns, &g[0].r, 1);
+            p[1]->ops->receive(p[1], then_ns, &g[1].r, 512);
+        }
+        assert_true(g[1].n < 60);
+        for (unsigned i = 0; i < t.packets; i++) {
+            t.packet[i].h.bth.psn = psn_make(61 + i);
+            t.span[2 * i].addr = source + (61 + i) * 7;
+            t.span[2 * i + 1].addr = source + (61 + i) * 7 + t.span[2 * i].bytes;
+        }
+        send_train(p[1], &t);
+        for (unsigned i = 0; i < 100; i++)
+            p[1]->ops->receive(p[1], then_ns, &g[1].r, 512);
+        assert_true(g[1].n <= 60);
+        for (unsigned i = 0; i < 10000 && g[1].n < 120; i++) {
+            p[0]->ops->receive(p[0], then_ns, &g[0].r, 512);
+            p[1]->ops->receive(p[1], then_ns, &g[1].r, 512);
+        }
+        assert_int_equal(g[1].n, 120);
+        assert_int_equal(g[1].bad_icrc + g[1].bad_payload, 0);
+        for (unsigned i = 0; i < 120; i++)
+            assert_int_equal(g[1].p[i].h.bth.psn.v, i + 1);
         p[0]->ops->close(p[0]);
         p[1]->ops->close(p[1]);
     }
@@ -597,6 +638,7 @@ int main(void)
         cmocka_unit_test(udp__sends_that_cannot_leave_are_counted),
         cmocka_unit_test(udp__slots_differ_and_are_free_after_close),
         cmocka_unit_test(udp__leader_forwards_and_flows_take_over),
+        cmocka_unit_test(udp__new_flow_keeps_the_order),
         cmocka_unit_test(udp__leader_that_ends_passes_on_what_it_holds),
         cmocka_unit_test(udp__flow_without_packets_is_closed),
         cmocka_unit_test(udp__mixed_run_is_split_by_owner),
