@@ -5,6 +5,7 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <infiniband/ib.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,8 @@ static int addr_check(const struct sockaddr *addr)
     if (rdma_sockaddr_length(addr) == 0)
         return EAFNOSUPPORT;
     struct net_addr a = rdma_sockaddr_net(addr);
+    if (addr->sa_family == AF_IB) /* a GID table tells the interface */
+        return 0;
     return net_addr_is_link_local(&a) && rdma_sockaddr_scope(addr) == 0 ? EINVAL : 0;
 }
 
@@ -81,6 +84,9 @@ static int addr_bind(struct rdma_id_obj *id, const struct sockaddr *addr, bool o
         rdma_device_detach(id);
     if (err == 0)
         err = rdma_port_bind(id, addr, only_connects);
+    struct sockaddr_ib *gid = (struct sockaddr_ib *)(void *)&id->pub.route.addr.src_storage;
+    if (err == 0 && id->device != NULL && gid->sib_family == AF_IB && gid->sib_scope_id == 0)
+        gid->sib_scope_id = id->device->ifindex;
     if (err == 0 && id->device != NULL)
         rdma_addr_set_gids(id);
     if (err != 0) {
@@ -124,12 +130,12 @@ static void addr_set_destination(struct rdma_id_obj *id, const struct sockaddr *
         return;
     if (!rdma_sockaddr_any(&a->src_addr)) {
         struct net_addr own = rdma_sockaddr_net(&a->src_addr);
-        rdma_sockaddr_build(&a->dst_storage, &own, rdma_sockaddr_port(dst),
-                            rdma_sockaddr_scope(&a->src_addr));
+        rdma_sockaddr_set_net(&a->dst_addr, &own);
+        if (dst->sa_family == AF_INET6)
+            a->dst_sin6.sin6_scope_id = rdma_sockaddr_scope(&a->src_addr);
         return;
     }
-    rdma_sockaddr_build(&a->dst_storage, dst->sa_family == AF_INET ? &loopback4 : &loopback6,
-                        rdma_sockaddr_port(dst), 0);
+    rdma_sockaddr_set_net(&a->dst_addr, dst->sa_family == AF_INET ? &loopback4 : &loopback6);
 }
 
 static int addr_resolve(struct rdma_id_obj *id, const struct sockaddr *dst)
@@ -173,21 +179,23 @@ RDMACM_ABI int rdma_resolve_addr(struct rdma_cm_id *pub, struct sockaddr *src, s
     return err != 0 ? rdma_fail(err) : rdma_id_complete(id);
 }
 
+int rdma_addr_route(struct rdma_id_obj *id)
+{
+    if (!rdma_id_step(id, ID_ADDR_RESOLVED, ID_ROUTE_RESOLVED))
+        return EINVAL;
+    int err = rdma_addr_set_path(id);
+    if (err == 0 && rdma_event_raise(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0) != 0)
+        err = errno;
+    if (err != 0)
+        rdma_id_step(id, ID_ROUTE_RESOLVED, ID_ADDR_RESOLVED);
+    return err;
+}
+
 RDMACM_ABI int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 {
     struct rdma_id_obj *id = obj_id(pub);
 
     (void)timeout_ms;
-    if (!rdma_id_alive(id))
-        return rdma_fail(EIO);
-    if (!rdma_id_step(id, ID_ADDR_RESOLVED, ID_ROUTE_RESOLVED))
-        return rdma_fail(EINVAL);
-    int err = rdma_addr_set_path(id);
-    if (err == 0 && rdma_event_raise(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0) != 0)
-        err = errno;
-    if (err != 0) {
-        rdma_id_step(id, ID_ROUTE_RESOLVED, ID_ADDR_RESOLVED);
-        return rdma_fail(err);
-    }
-    return rdma_id_complete(id);
+    int err = rdma_id_alive(id) ? rdma_addr_route(id) : EIO;
+    return err != 0 ? rdma_fail(err) : rdma_id_complete(id);
 }

@@ -3,6 +3,7 @@
  * rdma_addrinfo.c: names and services to addresses, by the system's getaddrinfo.
  */
 #include <errno.h>
+#include <infiniband/ib.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ static struct addrinfo addrinfo_hints(const struct rdma_addrinfo *hints,
 {
     struct addrinfo h = {
         .ai_socktype = kind->ai_port_space == RDMA_PS_UDP ? SOCK_DGRAM : SOCK_STREAM,
-        .ai_family = hints != NULL ? hints->ai_family : AF_UNSPEC,
+        .ai_family = hints != NULL && hints->ai_family != AF_IB ? hints->ai_family : AF_UNSPEC,
     };
 
     if ((kind->ai_flags & RAI_PASSIVE) != 0)
@@ -81,15 +82,22 @@ static struct rdma_addrinfo *addrinfo_convert(const struct addrinfo *from,
         return NULL;
     *to = *kind;
     to->ai_family = from->ai_family;
-    struct sockaddr *addr = addrinfo_copy(from->ai_addr, from->ai_addrlen);
+    socklen_t bytes = from->ai_addrlen;
+    struct sockaddr *addr = addrinfo_copy(from->ai_addr, bytes);
+    if (addr != NULL && hints != NULL && hints->ai_family == AF_IB) {
+        uint64_t service = rdma_sockaddr_service((enum rdma_port_space)kind->ai_port_space, addr);
+        rdma_sockaddr_to_gid((struct sockaddr_storage *)addr, service);
+        to->ai_family = AF_IB;
+        bytes = rdma_sockaddr_length(addr);
+    }
     char *name = from->ai_canonname != NULL ? strdup(from->ai_canonname) : NULL;
     if (passive) {
         to->ai_src_addr = addr;
-        to->ai_src_len = from->ai_addrlen;
+        to->ai_src_len = bytes;
         to->ai_src_canonname = name;
     } else {
         to->ai_dst_addr = addr;
-        to->ai_dst_len = from->ai_addrlen;
+        to->ai_dst_len = bytes;
         to->ai_dst_canonname = name;
     }
     if (addr == NULL || !addrinfo_take_hints(to, hints)) {

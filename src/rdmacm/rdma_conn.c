@@ -116,7 +116,7 @@ static void conn_prepare(struct rdma_id_obj *id, struct verbena_cm_connect *c)
     k->ack_timeout = id->ack_timeout_set ? id->ack_timeout : CONN_DEFAULT_ACK_TIMEOUT;
     *c = (struct verbena_cm_connect){
         .path = k->path,
-        .service_id = rdma_port_service(id->pub.ps, rdma_sockaddr_port(&a->dst_addr)),
+        .service_id = rdma_sockaddr_service(id->pub.ps, &a->dst_addr),
         .src_port = rdma_sockaddr_port(&a->src_addr),
         .qp_type = (enum qp_type)id->pub.qp_type,
         .path_mtu_bytes = k->path_mtu_bytes,

@@ -4,6 +4,7 @@
  * when it tells them, on whatever thread, the second when the program gets them.
  */
 #include <errno.h>
+#include <infiniband/ib.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -94,6 +95,10 @@ static struct rdma_id_obj *engine_new_id(struct rdma_id_obj *listen,
     rdma_sockaddr_build(&a->src_storage, &from->local_addr, (uint16_t)from->service_id,
                         from->path.scope_id);
     rdma_sockaddr_build(&a->dst_storage, &from->peer_addr, from->peer_port, from->path.scope_id);
+    if (listen->pub.route.addr.src_addr.sa_family == AF_IB) {
+        rdma_sockaddr_to_gid(&a->src_storage, from->service_id);
+        rdma_sockaddr_to_gid(&a->dst_storage, from->peer_port);
+    }
     return id;
 }
 

@@ -14,6 +14,9 @@ static int ep_connects(struct rdma_cm_id *id, struct rdma_addrinfo *res)
 {
     if (rdma_resolve_addr(id, res->ai_src_addr, res->ai_dst_addr, EP_TIMEOUT_MS) != 0)
         return -1;
+    if (res->ai_route_len != 0)
+        return rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, res->ai_route,
+                               res->ai_route_len);
     return rdma_resolve_route(id, EP_TIMEOUT_MS);
 }
 

@@ -2,6 +2,7 @@
 /*
  * rdma_id.c: communication identifiers: made, moved between channels, destroyed.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -161,12 +162,17 @@ RDMACM_ABI int rdma_migrate_id(struct rdma_cm_id *pub, struct rdma_event_channel
     return 0;
 }
 
+static __be16 id_port(const struct sockaddr *sa)
+{
+    return rdma_sockaddr_length(sa) != 0 ? htons(rdma_sockaddr_port(sa)) : 0;
+}
+
 RDMACM_ABI __be16 rdma_get_src_port(struct rdma_cm_id *id)
 {
-    return id->route.addr.src_sin.sin_port; /* where IPv6 has it, too */
+    return id_port(&id->route.addr.src_addr);
 }
 
 RDMACM_ABI __be16 rdma_get_dst_port(struct rdma_cm_id *id)
 {
-    return id->route.addr.dst_sin.sin_port;
+    return id_port(&id->route.addr.dst_addr);
 }

@@ -5,7 +5,6 @@
  * its outcome at once; the QP goes into the group when the program gets the event.
  */
 #include <errno.h>
-#include <infiniband/ib.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,12 +17,9 @@ enum {
 /* The group's GID; false: it is none. */
 static bool mcast_group(const struct sockaddr *addr, struct net_addr *group)
 {
-    if (addr->sa_family == AF_IB) /* a GID as such */
-        memcpy(group->b, &((const struct sockaddr_ib *)(const void *)addr)->sib_addr, 16);
-    else if (rdma_sockaddr_length(addr) != 0)
-        *group = rdma_sockaddr_net(addr);
-    else
+    if (rdma_sockaddr_length(addr) == 0)
         return false;
+    *group = rdma_sockaddr_net(addr);
     return net_addr_is_group(group);
 }
 
@@ -89,11 +85,6 @@ static int mcast_check(struct rdma_id_obj *id, const struct sockaddr *addr, stru
     return rdma_sockaddr_any(src) ? EINVAL : rdma_device_attach(id, src);
 }
 
-static socklen_t mcast_addr_bytes(const struct sockaddr *addr)
-{
-    return addr->sa_family == AF_IB ? sizeof(struct sockaddr_ib) : rdma_sockaddr_length(addr);
-}
-
 static int mcast_join(struct rdma_id_obj *id, const struct sockaddr *addr, uint32_t flags,
                       void *context)
 {
@@ -109,7 +100,7 @@ static int mcast_join(struct rdma_id_obj *id, const struct sockaddr *addr, uint3
         free(m);
         return rdma_fail(ENOMEM);
     }
-    memcpy(&m->addr, addr, mcast_addr_bytes(addr));
+    memcpy(&m->addr, addr, rdma_sockaddr_length(addr));
     memcpy(m->group.raw, group.b, sizeof(m->group.raw));
     m->send_only = flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER;
     e->mcast = m;
@@ -165,7 +156,7 @@ RDMACM_ABI int rdma_leave_multicast(struct rdma_cm_id *pub, struct sockaddr *add
     struct rdma_id_obj *id = obj_id(pub);
     struct rdma_mcast *m;
 
-    if (addr == NULL || mcast_addr_bytes(addr) == 0)
+    if (addr == NULL || rdma_sockaddr_length(addr) == 0)
         return rdma_fail(EINVAL);
     if (!rdma_id_alive(id))
         return rdma_fail(EIO);
@@ -177,7 +168,7 @@ RDMACM_ABI int rdma_leave_multicast(struct rdma_cm_id *pub, struct sockaddr *add
     rdma_lock();
     TAILQ_FOREACH(m, &id->groups, link)
     {
-        if (memcmp(&m->addr, addr, mcast_addr_bytes(addr)) == 0)
+        if (memcmp(&m->addr, addr, rdma_sockaddr_length(addr)) == 0)
             break;
     }
     if (m != NULL) {

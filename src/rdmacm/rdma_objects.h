@@ -190,6 +190,8 @@ enum ibv_mtu rdma_device_mtu(struct rdma_device *d);
 /* rdma_sockaddr.c */
 socklen_t rdma_sockaddr_length(const struct sockaddr *sa); /* 0: of no IP family */
 struct net_addr rdma_sockaddr_net(const struct sockaddr *sa);
+/* The address only; of the family that sa has. */
+void rdma_sockaddr_set_net(struct sockaddr *sa, const struct net_addr *addr);
 bool rdma_sockaddr_any(const struct sockaddr *sa);
 bool rdma_sockaddr_loopback(const struct sockaddr *sa);
 bool rdma_sockaddr_link_local(const struct sockaddr *sa);
@@ -198,6 +200,10 @@ void rdma_sockaddr_set_port(struct sockaddr *sa, uint16_t port);
 uint32_t rdma_sockaddr_scope(const struct sockaddr *sa);
 void rdma_sockaddr_build(struct sockaddr_storage *out, const struct net_addr *addr, uint16_t port,
                          uint32_t scope_id);
+/* An address of this family, with this service id, instead of an IP address. */
+void rdma_sockaddr_to_gid(struct sockaddr_storage *sa, uint64_t service_id);
+/* What is listened for there. */
+uint64_t rdma_sockaddr_service(enum rdma_port_space ps, const struct sockaddr *sa);
 
 /* rdma_route.c: by the kernel's tables. 0 or a positive errno. */
 /* The interface that has this address of ours. */
@@ -212,12 +218,13 @@ int rdma_route_local(const struct sockaddr *dst, struct sockaddr_storage *local)
 int rdma_port_bind(struct rdma_id_obj *id, const struct sockaddr *addr, bool only_connects);
 /* Of an id that shall listen: the port must be its own now. */
 int rdma_port_claim(struct rdma_id_obj *id);
-uint64_t rdma_port_service(enum rdma_port_space ps, uint16_t port);
 
 /* rdma_addr.c: the GIDs of the id's addresses. */
 void rdma_addr_set_gids(struct rdma_id_obj *id);
 /* 0 or a positive errno: what the program sees of the path. */
 int rdma_addr_set_path(struct rdma_id_obj *id);
+/* 0 or a positive errno: from ADDR_RESOLVED to ROUTE_RESOLVED, with the event. */
+int rdma_addr_route(struct rdma_id_obj *id);
 
 /* rdma_qp_attr.c: 0 or a positive errno. */
 int rdma_qp_attr_ah(struct rdma_id_obj *id, const struct nic_path *path, struct ibv_ah_attr *ah);

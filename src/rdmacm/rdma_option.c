@@ -3,6 +3,7 @@
  * rdma_option.c: options of an id, and what the two sides say of vendor features (ECE).
  */
 #include <errno.h>
+#include <infiniband/sa.h>
 #include <string.h>
 
 #include "rdmacm/rdma_objects.h"
@@ -27,7 +28,7 @@ static int option_set_id(struct rdma_id_obj *id, int name, const void *value, si
         id->tos = octet;
         return 0;
     case RDMA_OPTION_ID_ACK_TIMEOUT:
-        if (octet > OPTION_MAX_ACK_TIMEOUT)
+        if (octet > OPTION_MAX_ACK_TIMEOUT || id->pub.qp_type == IBV_QPT_UD)
             return EINVAL;
         id->ack_timeout_set = true;
         id->ack_timeout = octet;
@@ -45,13 +46,49 @@ static int option_set_id(struct rdma_id_obj *id, int name, const void *value, si
     }
 }
 
+/* Does it go between the id's two addresses, both ways? */
+static bool option_path_fits(const struct rdma_id_obj *id, const struct ibv_path_data *p)
+{
+    const uint32_t needed = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
+    const struct rdma_ib_addr *a = &id->pub.route.addr.addr.ibaddr;
+
+    return p->flags == needed && memcmp(&p->path.sgid, &a->sgid, sizeof(a->sgid)) == 0 &&
+           memcmp(&p->path.dgid, &a->dgid, sizeof(a->dgid)) == 0;
+}
+
+/* Paths that the program has from elsewhere, instead of rdma_resolve_route. Of the one that fits
+ * RoCE v2 has use for the traffic class only: it is routed as IP is. 0 or a positive errno. */
+static int option_set_path(struct rdma_id_obj *id, const void *value, size_t length)
+{
+    struct ibv_path_data p;
+
+    if (value == NULL || length == 0 || length % sizeof(p) != 0)
+        return EINVAL;
+    if (!rdma_id_alive(id))
+        return EIO;
+    for (size_t at = 0; at < length; at += sizeof(p)) {
+        memcpy(&p, (const uint8_t *)value + at, sizeof(p));
+        if (id->state != ID_ADDR_RESOLVED || !option_path_fits(id, &p))
+            continue;
+        if (p.path.tclass != 0)
+            id->tos = p.path.tclass;
+        return rdma_addr_route(id);
+    }
+    return EINVAL;
+}
+
 RDMACM_ABI int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
                                size_t optlen)
 {
-    /* Paths of a subnet administrator (RDMA_OPTION_IB_PATH) are InfiniBand's. */
-    int err = level == RDMA_OPTION_ID ? option_set_id(obj_id(id), optname, optval, optlen) : ENOSYS;
+    int err = ENOSYS;
 
-    return err != 0 ? rdma_fail(err) : 0;
+    if (level == RDMA_OPTION_ID)
+        err = option_set_id(obj_id(id), optname, optval, optlen);
+    else if (level == RDMA_OPTION_IB && optname == RDMA_OPTION_IB_PATH)
+        err = option_set_path(obj_id(id), optval, optlen);
+    if (err != 0)
+        return rdma_fail(err);
+    return level == RDMA_OPTION_IB ? rdma_id_complete(obj_id(id)) : 0;
 }
 
 /* For programs with QPs of their own; the QPs made here have no vendor features. */

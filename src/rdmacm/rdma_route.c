@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <ifaddrs.h>
+#include <infiniband/ib.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -39,7 +40,7 @@ int rdma_route_interface(const struct sockaddr *local, unsigned *ifindex)
     return err;
 }
 
-int rdma_route_local(const struct sockaddr *dst, struct sockaddr_storage *local)
+static int route_local(const struct sockaddr *dst, struct sockaddr_storage *local)
 {
     struct sockaddr *from = (struct sockaddr *)local;
     uint16_t port = rdma_sockaddr_port(from);
@@ -63,5 +64,35 @@ int rdma_route_local(const struct sockaddr *dst, struct sockaddr_storage *local)
         err = errno;
     close(fd);
     rdma_sockaddr_set_port(from, port);
+    return err;
+}
+
+/* The IP address that a GID is. scope: when it says none. */
+static void route_ip(const struct sockaddr *gid, struct sockaddr_storage *ip, uint32_t scope)
+{
+    struct net_addr addr = rdma_sockaddr_net(gid);
+    uint32_t own = rdma_sockaddr_scope(gid);
+
+    rdma_sockaddr_build(ip, &addr, rdma_sockaddr_port(gid), own != 0 ? own : scope);
+}
+
+int rdma_route_local(const struct sockaddr *dst, struct sockaddr_storage *local)
+{
+    struct sockaddr *from = (struct sockaddr *)local;
+    struct sockaddr_storage to, ip;
+
+    if (dst->sa_family != AF_IB)
+        return route_local(dst, local);
+    route_ip(dst, &to, rdma_sockaddr_scope(from));
+    route_ip(from, &ip, 0);
+    if (rdma_sockaddr_any(from))
+        ip = (struct sockaddr_storage){.ss_family = to.ss_family};
+    if (ip.ss_family != to.ss_family)
+        return EINVAL;
+    int err = route_local((struct sockaddr *)&to, &ip);
+    if (err == 0) {
+        struct net_addr found = rdma_sockaddr_net((struct sockaddr *)&ip);
+        rdma_sockaddr_set_net(from, &found);
+    }
     return err;
 }

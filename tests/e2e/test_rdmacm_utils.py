@@ -94,6 +94,9 @@ UCMATOSE = (
     ("by_ip", "-f ip -b 127.0.0.1", "-f ip -s 127.0.0.1"),
     ("by_name", "-f name", "-f name -s localhost"),
     ("by_ipv6", "-f ipv6 -b ::1", "-f ipv6 -s ::1"),
+    ("by_gid", "-f gid", "-f gid -s ::1"),
+    ("ib_by_gid", "-P ib -f gid -b ::1", "-P ib -f gid -s ::1", IB),
+    ("ib_by_gid_v4", "-P ib -f gid", "-P ib -f gid -s ::ffff:127.0.0.1", IB),
     ("ib", "-P ib", "-P ib -s 127.0.0.1", IB),
     ("ib_v6", "-P ib -b ::1", "-P ib -s ::1", IB),
 )
@@ -115,6 +118,7 @@ UDADDY = (
     ("ipoib", "-p 0x2", "-s 127.0.0.1 -p 0x2", IPOIB),
     ("by_ip", "-f ip -b 127.0.0.1", "-f ip -s 127.0.0.1"),
     ("by_ipv6", "-f ipv6 -b ::1", "-f ipv6 -s ::1"),
+    ("by_gid", "-f gid", "-f gid -s ::1"),
 )
 
 CMTIME = (

@@ -4,6 +4,8 @@
  */
 #include "cm_rig.h"
 
+#include <endian.h>
+#include <infiniband/ib.h>
 #include <net/if.h>
 
 #include "../port/private_net.h"
@@ -218,6 +220,137 @@ static void resolve__out_of_order(void **state)
     rdma_destroy_id(id);
 }
 
+static struct sockaddr_ib gid_addr(const char *text, uint64_t sid, uint64_t mask)
+{
+    struct sockaddr_ib sib = {
+        .sib_family = AF_IB, .sib_sid = htobe64(sid), .sib_sid_mask = htobe64(mask)};
+
+    assert_int_equal(inet_pton(AF_INET6, text, &sib.sib_addr), 1);
+    return sib;
+}
+
+/* Addresses that are GIDs: the service id says port space and port. */
+static void bind__gids(void **state)
+{
+    (void)state;
+    enum { ALL = -1, SPACE = ~0xffff };
+    static const struct {
+        enum rdma_port_space ps;
+        const char *gid;
+        uint64_t sid;
+        int64_t mask;
+        int err;
+        uint64_t space; /* that it has then */
+    } rows[] = {
+        {RDMA_PS_TCP,   "::ffff:10.77.0.1", 0,          0,     0,               0x106},
+        {RDMA_PS_TCP,   "::1",              0x1060000,  SPACE, 0,               0x106},
+        {RDMA_PS_IB,    "::1",              0,          0,     0,               0x13f},
+        {RDMA_PS_IB,    "::",               0x13f0000,  SPACE, 0,               0x13f},
+        {RDMA_PS_IB,    "::1",              0x1060000,  SPACE, 0,               0x106},
+        {RDMA_PS_IB,    "::1",              0x1064711,  ALL,   0,               0x106},
+        {RDMA_PS_UDP,   "::1",              0x1110000,  SPACE, 0,               0x111},
+        {RDMA_PS_IPOIB, "::1",              0x20000,    SPACE, 0,               0x2  },
+        {RDMA_PS_TCP,   "::1",              0x1110000,  SPACE, EPROTONOSUPPORT, 0    },
+        {RDMA_PS_UDP,   "::1",              0x1060000,  SPACE, EPROTONOSUPPORT, 0    },
+        {RDMA_PS_IB,    "::1",              0x9990000,  SPACE, EPROTONOSUPPORT, 0    },
+        {RDMA_PS_IB,    "::1",              1ull << 60, ALL,   EPROTONOSUPPORT, 0    },
+        {RDMA_PS_TCP,   "2001:db8::1",      0,          0,     EADDRNOTAVAIL,   0    },
+        {RDMA_PS_TCP,   "fe80::1",          0,          0,     EADDRNOTAVAIL,   0    },
+        {RDMA_PS_TCP,   "ff02::1",          0,          0,     EADDRNOTAVAIL,   0    },
+    };
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rdma_cm_id *id = rig_id(NULL, rows[i].ps);
+        struct sockaddr_ib sib = gid_addr(rows[i].gid, rows[i].sid, (uint64_t)rows[i].mask);
+        int ret = rdma_bind_addr(id, (struct sockaddr *)&sib);
+        if (ret != (rows[i].err == 0 ? 0 : -1) || (ret != 0 && errno != rows[i].err))
+            fail_msg("row %u: %d, errno %d", i, ret, errno);
+        uint64_t sid = be64toh(((struct sockaddr_ib *)&id->route.addr.src_storage)->sib_sid);
+        assert_int_equal(sid >> 16, rows[i].space);
+        assert_int_equal(ntohs(rdma_get_src_port(id)), sid & 0xffff);
+        assert_int_equal((sid & 0xffff) != 0, ret == 0);
+        if ((rows[i].sid & 0xffff) != 0)
+            assert_int_equal(sid & 0xffff, rows[i].sid & 0xffff);
+        rdma_destroy_id(id);
+    }
+}
+
+/* From GID to GID, and the other side sees GIDs, too. */
+static void resolve__gids(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *listens, *dst, *src;
+    } rows[] = {
+        {"::1",              "::1",              "::1"             },
+        {"::",               "::1",              "::1"             },
+        {"::ffff:10.77.0.1", "::ffff:10.77.0.1", "::ffff:10.77.0.1"},
+        {"::",               "::ffff:127.0.0.1", "::ffff:127.0.0.1"},
+        {"::",               "::",               "::1"             },
+    };
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig_pair p = {.server_ch = rig_channel(), .client_ch = rig_channel()};
+        struct sockaddr_ib at = gid_addr(rows[i].listens, 0, 0), to, src;
+        struct ibv_qp_init_attr init = rig_qp_init(IBV_QPT_RC);
+        p.listen = rig_id(p.server_ch, RDMA_PS_IB);
+        p.client = rig_id(p.client_ch, RDMA_PS_IB);
+        assert_int_equal(rdma_bind_addr(p.listen, (struct sockaddr *)&at), 0);
+        assert_int_equal(rdma_listen(p.listen, 1), 0);
+        p.port = ntohs(rdma_get_src_port(p.listen));
+        to = gid_addr(rows[i].dst, 0x13f0000ull | p.port, UINT64_MAX);
+        src = gid_addr(rows[i].src, 0, 0);
+        assert_int_equal(rdma_resolve_addr(p.client, NULL, (struct sockaddr *)&to, 1000), 0);
+        rig_expect(p.client_ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+        struct rdma_addr *a = &p.client->route.addr;
+        assert_int_equal(a->src_addr.sa_family, AF_IB);
+        assert_memory_equal(&((struct sockaddr_ib *)&a->src_storage)->sib_addr, &src.sib_addr, 16);
+        assert_memory_equal(a->addr.ibaddr.sgid.raw, &src.sib_addr, 16);
+        assert_int_equal(ntohs(rdma_get_dst_port(p.client)), p.port);
+        assert_int_equal(rdma_resolve_route(p.client, 1000), 0);
+        rig_expect(p.client_ch, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+        assert_int_equal(rdma_create_qp(p.client, NULL, &init), 0);
+        rig_pair_connect(&p);
+        a = &p.server->route.addr;
+        assert_int_equal(a->src_addr.sa_family, AF_IB);
+        assert_int_equal(a->dst_addr.sa_family, AF_IB);
+        assert_memory_equal(&((struct sockaddr_ib *)&a->dst_storage)->sib_addr, &src.sib_addr, 16);
+        assert_int_equal(ntohs(rdma_get_src_port(p.server)), p.port);
+        assert_int_equal(rdma_get_dst_port(p.server), rdma_get_src_port(p.client));
+        rig_pair_close(&p);
+    }
+}
+
+static void resolve__gids_no_way(void **state)
+{
+    (void)state;
+    struct sockaddr_ib v4 = gid_addr("::ffff:127.0.0.1", 0x1060007, UINT64_MAX);
+    struct sockaddr_ib v6 = gid_addr("::1", 0, 0);
+    struct sockaddr_ib lost = gid_addr("fe80::9", 0x1060007, UINT64_MAX);
+    union rig_addr ip = rig_addr("127.0.0.1", 0);
+    struct {
+        struct sockaddr *src, *dst;
+        int err;
+    } rows[] = {
+        {(struct sockaddr *)&v6, (struct sockaddr *)&v4,   EINVAL}, /* of the other IP version */
+        {&ip.sa,                 (struct sockaddr *)&v4,   EINVAL}, /* of another family */
+        {(struct sockaddr *)&v6, &ip.sa,                   EINVAL},
+        {NULL,                   (struct sockaddr *)&lost, EINVAL}, /* on which link? */
+    };
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rdma_cm_id *id = rig_id(NULL, RDMA_PS_TCP);
+        int ret = rdma_resolve_addr(id, rows[i].src, rows[i].dst, 1000);
+        if (ret != -1 || errno != rows[i].err)
+            fail_msg("row %u: %d, errno %d", i, ret, errno);
+        rdma_destroy_id(id);
+    }
+    struct rdma_cm_id *id = rig_id(NULL, RDMA_PS_TCP);
+    assert_int_equal(rdma_get_src_port(id), 0); /* no address yet */
+    assert_int_equal(rdma_get_dst_port(id), 0);
+    rdma_destroy_id(id);
+}
+
 /* rc@56da3c20b: contexts of devices with a GUID, the same ones that ids show. */
 static void case_92__devices(void **state)
 {
@@ -251,6 +384,9 @@ int main(void)
         cmocka_unit_test(case_104),
         cmocka_unit_test(resolve__no_way),
         cmocka_unit_test(resolve__out_of_order),
+        cmocka_unit_test(bind__gids),
+        cmocka_unit_test(resolve__gids),
+        cmocka_unit_test(resolve__gids_no_way),
         cmocka_unit_test(case_92__devices),
     };
 

@@ -4,6 +4,9 @@
  */
 #include "cm_rig.h"
 
+#include <endian.h>
+#include <infiniband/ib.h>
+#include <net/if.h>
 #include <netdb.h>
 
 #include "rdmacm/rdmacm_newer.h"
@@ -60,6 +63,61 @@ static void getaddrinfo__refused(void **state)
     assert_int_not_equal(rdma_getaddrinfo("127.0.0.1", "1", &ib, &res), 0);
     assert_int_not_equal(rdma_getaddrinfo("127.0.0.1", "no such service", NULL, &res), 0);
     assert_null(res);
+}
+
+/* GIDs, as `ucmatose -f gid` asks for them. */
+static void getaddrinfo__gids(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *node, *service, *gid;
+        int space, flags;
+        uint64_t sid;
+    } rows[] = {
+        {"::1",       "7471", "::1",              RDMA_PS_TCP, RAI_NUMERICHOST | RAI_FAMILY, 0x1061d2f},
+        {"127.0.0.1", "1",    "::ffff:127.0.0.1", RDMA_PS_IB,  RAI_NUMERICHOST | RAI_FAMILY, 0x13f0001},
+        {NULL,        "5",    "::",               RDMA_PS_UDP, RAI_PASSIVE | RAI_FAMILY,     0x1110005},
+        {"::1",       NULL,   "::1",              RDMA_PS_TCP, RAI_PASSIVE | RAI_NOROUTE,    0x1060000},
+    };
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rdma_addrinfo *res = NULL, hints = {.ai_flags = rows[i].flags,
+                                                   .ai_family = AF_IB,
+                                                   .ai_port_space = rows[i].space};
+        uint8_t gid[16];
+        assert_int_equal(inet_pton(AF_INET6, rows[i].gid, gid), 1);
+        assert_int_equal(rdma_getaddrinfo(rows[i].node, rows[i].service, &hints, &res), 0);
+        bool passive = (rows[i].flags & RAI_PASSIVE) != 0;
+        const struct sockaddr_ib *sib = (void *)(passive ? res->ai_src_addr : res->ai_dst_addr);
+        assert_int_equal(res->ai_family, AF_IB);
+        assert_int_equal(passive ? res->ai_src_len : res->ai_dst_len, sizeof(*sib));
+        assert_int_equal(sib->sib_family, AF_IB);
+        assert_memory_equal(&sib->sib_addr, gid, 16);
+        assert_true(be64toh(sib->sib_sid) == rows[i].sid);
+        rdma_freeaddrinfo(res);
+    }
+    struct rdma_addrinfo *res = NULL, hints = {.ai_flags = RAI_NUMERICHOST, .ai_family = AF_IB};
+    assert_int_equal(rdma_getaddrinfo("localhost", "1", &hints, &res), EAI_NONAME);
+    assert_int_equal(rdma_getaddrinfo("::1", "no such service", &hints, &res), EAI_SERVICE);
+    assert_null(res);
+}
+
+/* A link-local address with its interface. */
+static void getaddrinfo__scope(void **state)
+{
+    (void)state;
+    struct rdma_addrinfo *res = NULL, hints = {.ai_flags = RAI_NUMERICHOST};
+
+    assert_int_equal(rdma_getaddrinfo("fe80::1%lo", "7", &hints, &res), 0);
+    assert_int_equal(((struct sockaddr_in6 *)(void *)res->ai_dst_addr)->sin6_scope_id,
+                     if_nametoindex("lo"));
+    rdma_freeaddrinfo(res);
+    hints.ai_family = AF_IB;
+    assert_int_equal(rdma_getaddrinfo("fe80::1%lo", "7", &hints, &res), 0);
+    assert_int_equal(((struct sockaddr_ib *)(void *)res->ai_dst_addr)->sib_scope_id,
+                     if_nametoindex("lo"));
+    rdma_freeaddrinfo(res);
+    assert_int_not_equal(rdma_getaddrinfo("fe80::1%no such", "7", &hints, &res), 0);
 }
 
 static void getaddrinfo__source_of_the_hints(void **state)
@@ -156,6 +214,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(getaddrinfo__hints),
         cmocka_unit_test(getaddrinfo__refused),
+        cmocka_unit_test(getaddrinfo__gids),
+        cmocka_unit_test(getaddrinfo__scope),
         cmocka_unit_test(getaddrinfo__source_of_the_hints),
         cmocka_unit_test(getaddrinfo__addresses_of_the_hints),
         cmocka_unit_test(resolve_addrinfo__event),

@@ -4,6 +4,8 @@
  */
 #include "cm_rig.h"
 
+#include <infiniband/sa.h>
+
 struct row {
     int level, name;
     int value;
@@ -25,7 +27,9 @@ static void set_option__rows(void **state)
         {RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, 32,   1, EINVAL},
         {RDMA_OPTION_ID, 4,                          0,    1, ENOSYS},
         {RDMA_OPTION_ID, -1,                         0,    1, ENOSYS},
-        {RDMA_OPTION_IB, RDMA_OPTION_IB_PATH,        0,    4, ENOSYS},
+        {RDMA_OPTION_IB, RDMA_OPTION_IB_PATH,        0,    4, EINVAL},
+        {RDMA_OPTION_IB, RDMA_OPTION_IB_PATH,        0,    0, EINVAL},
+        {RDMA_OPTION_IB, 2,                          0,    4, ENOSYS},
         {7,              RDMA_OPTION_ID_TOS,         0,    1, ENOSYS},
     };
 
@@ -55,6 +59,72 @@ static void set_option__too_late(void **state)
     assert_int_equal(
         rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &off, sizeof(off)), -1);
     assert_int_equal(errno, EINVAL);
+    rdma_destroy_id(id);
+}
+
+/* RDMA_OPTION_IB_PATH stands for rdma_resolve_route. */
+static void set_path__rows(void **state)
+{
+    (void)state;
+    const uint32_t good = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
+    static const struct {
+        uint32_t clear, set; /* flags */
+        bool resolved, swapped;
+        size_t paths, more_bytes;
+        int err;
+    } rows[] = {
+        {0,                     0,                       true,  false, 1, 0, 0     },
+        {0,                     0,                       true,  false, 3, 0, 0     }, /* the last */
+        {0,                     0,                       false, false, 1, 0, EINVAL},
+        {0,                     0,                       true,  true,  1, 0, EINVAL}, /* not ours */
+        {0,                     0,                       true,  false, 1, 1, EINVAL},
+        {0,                     0,                       true,  false, 0, 0, EINVAL},
+        {IBV_PATH_FLAG_GMP,     0,                       true,  false, 1, 0, EINVAL},
+        {IBV_PATH_FLAG_PRIMARY, IBV_PATH_FLAG_ALTERNATE, true,  false, 1, 0, EINVAL},
+    };
+    struct rdma_event_channel *ch = rig_channel();
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rdma_cm_id *id = rig_id(ch, RDMA_PS_TCP);
+        union rig_addr dst = rig_addr("127.0.0.1", 7);
+        struct ibv_path_data path[4] = {0};
+        if (rows[i].resolved) {
+            assert_int_equal(rdma_resolve_addr(id, NULL, &dst.sa, 1000), 0);
+            rig_expect(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+        }
+        struct ibv_path_data *p = &path[rows[i].paths > 0 ? rows[i].paths - 1 : 0];
+        p->flags = (good & ~rows[i].clear) | rows[i].set;
+        p->path.sgid = id->route.addr.addr.ibaddr.sgid;
+        p->path.dgid = id->route.addr.addr.ibaddr.dgid;
+        p->path.dgid.raw[15] += rows[i].swapped;
+        p->path.tclass = 0x68;
+        int ret = rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, path,
+                                  rows[i].paths * sizeof(path[0]) + rows[i].more_bytes);
+        if (ret != (rows[i].err == 0 ? 0 : -1) || (ret != 0 && errno != rows[i].err))
+            fail_msg("row %u: %d, errno %d", i, ret, errno);
+        if (ret == 0) {
+            rig_expect(ch, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+            assert_int_equal(id->route.path_rec->traffic_class, 0x68);
+            assert_int_equal(rdma_resolve_route(id, 1000), -1); /* it is */
+            assert_int_equal(errno, EINVAL);
+        }
+        rig_expect_none(ch);
+        rdma_destroy_id(id);
+    }
+    rdma_destroy_event_channel(ch);
+}
+
+/* An ack timeout is of connections. */
+static void set_option__of_datagrams(void **state)
+{
+    (void)state;
+    struct rdma_cm_id *id = rig_id(NULL, RDMA_PS_UDP);
+    uint8_t value = 14;
+
+    assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &value, 1),
+                     -1);
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &value, 1), 0);
     rdma_destroy_id(id);
 }
 
@@ -112,14 +182,40 @@ static void ece__told(void **state)
     rig_pair_close(&p);
 }
 
+/* The answer's way: the active side learns it with CONNECT_RESPONSE. */
+static void ece__answered(void **state)
+{
+    (void)state;
+    struct rig_pair p;
+    struct rdma_conn_param param = {.qp_num = 2};
+    struct ibv_ece ece = {.vendor_id = 0x15b3, .options = 0x10000001}, got = {0};
+
+    rig_pair_open(&p, "127.0.0.1", RDMA_PS_TCP, false);
+    assert_int_equal(rdma_connect(p.client, &param), 0);
+    rdma_ack_cm_event(rig_pair_request(&p, false));
+    assert_int_equal(rdma_get_remote_ece(p.server, &got), 0);
+    assert_int_equal(got.vendor_id, 0); /* the client said nothing */
+    assert_int_equal(rdma_set_local_ece(p.server, &ece), 0);
+    param.qp_num = 3;
+    assert_int_equal(rdma_accept(p.server, &param), 0);
+    rig_expect(p.client_ch, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+    assert_int_equal(rdma_get_remote_ece(p.client, &got), 0);
+    assert_int_equal(got.vendor_id, ece.vendor_id);
+    assert_int_equal(got.options, ece.options);
+    rig_pair_close(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(set_option__rows),
         cmocka_unit_test(set_option__too_late),
+        cmocka_unit_test(set_path__rows),
+        cmocka_unit_test(set_option__of_datagrams),
         cmocka_unit_test(options__reach_the_peer),
         cmocka_unit_test(ece__rows),
         cmocka_unit_test(ece__told),
+        cmocka_unit_test(ece__answered),
     };
 
     return cmocka_run_group_tests(tests, rig_setup, NULL);

@@ -12,6 +12,8 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include <infiniband/ib.h>
+
 #include "rdmacm/rdma_objects.h"
 
 struct row {
@@ -72,11 +74,12 @@ static void length__families(void **state)
         int family;
         size_t want;
     } rows[] = {
-        {AF_INET,        sizeof(struct sockaddr_in) },
-        {AF_INET6,       sizeof(struct sockaddr_in6)},
-        {AF_UNSPEC,      0                          },
-        {AF_UNIX,        0                          },
-        {27 /* AF_IB */, 0                          }
+        {AF_INET,   sizeof(struct sockaddr_in) },
+        {AF_INET6,  sizeof(struct sockaddr_in6)},
+        {AF_IB,     sizeof(struct sockaddr_ib) },
+        {AF_UNSPEC, 0                          },
+        {AF_UNIX,   0                          },
+        {AF_PACKET, 0                          },
     };
 
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -85,11 +88,76 @@ static void length__families(void **state)
     }
 }
 
+/* A GID is an address with a service id for a port. */
+static void gid__there_and_back(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool any, loopback, link_local;
+    } rows[] = {
+        {"::",                  true,  false, false},
+        {"0.0.0.0",             true,  false, false}, /* of both families, as a GID */
+        {"::1",                 false, true,  false},
+        {"127.0.0.1",           false, true,  false},
+        {"::ffff:127.0.0.1",    false, true,  false},
+        {"10.89.0.1",           false, false, false},
+        {"2001:db8::1",         false, false, false},
+        {"fe80::1",             false, false, true },
+        {"ff02::9",             false, false, true },
+        {"ff0e::9",             false, false, false},
+        {"febf::1",             false, false, true },
+        {"fec0::1",             false, false, false},
+        {"::ffff:224.2.2.2",    false, false, false},
+        {"::ffff:255.2.255.25", false, false, false},
+    };
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        union {
+            struct sockaddr_storage all;
+            struct sockaddr sa;
+            struct sockaddr_in v4;
+            struct sockaddr_in6 v6;
+            struct sockaddr_ib gid;
+        } a = {.all = {0}};
+        a.sa.sa_family = strchr(rows[i].text, ':') != NULL ? AF_INET6 : AF_INET;
+        void *at = a.sa.sa_family == AF_INET ? (void *)&a.v4.sin_addr : (void *)&a.v6.sin6_addr;
+        assert_int_equal(inet_pton(a.sa.sa_family, rows[i].text, at), 1);
+        rdma_sockaddr_set_port(&a.sa, 4711);
+        if (a.sa.sa_family == AF_INET6)
+            a.v6.sin6_scope_id = 5;
+        assert_true(rdma_sockaddr_service(RDMA_PS_UDP, &a.sa) == (0x1110000ull | 4711));
+        struct net_addr before = rdma_sockaddr_net(&a.sa), after;
+        bool v4 = a.sa.sa_family == AF_INET;
+        rdma_sockaddr_to_gid(&a.all, 0x0106ull << 16 | 4711);
+        assert_int_equal(a.sa.sa_family, AF_IB);
+        after = rdma_sockaddr_net(&a.sa);
+        if (!rows[i].any)
+            assert_memory_equal(&before, &after, sizeof(before));
+        assert_int_equal(rdma_sockaddr_any(&a.sa), rows[i].any);
+        assert_int_equal(rdma_sockaddr_loopback(&a.sa), rows[i].loopback);
+        assert_int_equal(rdma_sockaddr_link_local(&a.sa), rows[i].link_local);
+        assert_int_equal(rdma_sockaddr_scope(&a.sa), v4 ? 0 : 5);
+        assert_int_equal(rdma_sockaddr_port(&a.sa), 4711);
+        rdma_sockaddr_set_port(&a.sa, 1);
+        assert_int_equal(rdma_sockaddr_port(&a.sa), 1);
+        assert_true(rdma_sockaddr_service(RDMA_PS_UDP, &a.sa) == 0x1060001);
+        struct net_addr other = {
+            .b = {1, 2, 3}
+        };
+        rdma_sockaddr_set_net(&a.sa, &other);
+        after = rdma_sockaddr_net(&a.sa);
+        assert_memory_equal(&other, &after, sizeof(other));
+        assert_int_equal(rdma_sockaddr_port(&a.sa), 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(there_and_back),
         cmocka_unit_test(length__families),
+        cmocka_unit_test(gid__there_and_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
