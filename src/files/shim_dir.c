@@ -140,6 +140,7 @@ static DIR *finish(struct shim_dir *s, bool complete)
 static DIR *open_ours(const struct files_node *node, int fd)
 {
     struct shim_dir *s = calloc(1, sizeof(*s));
+    int error = errno;
 
     if (s == NULL)
         return NULL;
@@ -148,13 +149,12 @@ static DIR *open_ours(const struct files_node *node, int fd)
     bool complete = add(s, ".", DT_DIR, shim_inode(node->path)) && add(s, "..", DT_DIR, 1) &&
                     files_list(&files_live, node->path, add_ours, s) == 0;
     if (complete && files_shared(node->path)) {
-        int error = errno;
         DIR *others = REAL(opendir)(node->path);
         complete = others == NULL || add_others(s, others);
         if (others != NULL)
             REAL(closedir)(others);
-        errno = error;
     }
+    errno = error;
     return finish(s, complete);
 }
 

@@ -109,8 +109,10 @@ int shim_open_dir(const struct files_node *node, int flags)
 int shim_open_file(const struct files_node *node, int flags)
 {
     char text[FILES_TEXT_BYTES];
+    int error = errno;
     ssize_t n = files_read(&files_live, node, text);
 
+    errno = error;
     /* The kernel opens it and fails the read. Any epoll descriptor can be opened, and not read. */
     if (n == -EINVAL)
         return epoll_create1((flags & O_CLOEXEC) != 0 ? EPOLL_CLOEXEC : 0);

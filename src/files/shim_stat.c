@@ -62,10 +62,12 @@ static void correct(int fd, struct stat *st)
 {
     char path[FILES_PATH_BYTES];
     struct files_node node;
+    int error = errno;
 
     if (S_ISREG(st->st_mode) && st->st_nlink == 0 && shim_identify(fd, path) &&
         files_lookup(&files_live, path, &node))
         fill(&node, st);
+    errno = error;
 }
 
 __attribute__((noinline)) static int stat_at(int dirfd, const char *path, struct stat *st,

@@ -369,6 +369,11 @@ def live_descriptor(how):
     demand(how.text("/usr/bin/python3", "-c", script) == "all right\n", "descriptors")
 
 
+def calls(how, *options):
+    """Each call of the C library with the kernel's answers; many threads, children, signals."""
+    demand(how.text(os.path.join(e2e.PROGRAMS, "files_calls"), *options) == "all right\n", "calls")
+
+
 def nothing_stays(how):
     """Killed in the middle: no file, no mount, no process."""
 
@@ -420,6 +425,8 @@ def cases(tap):
     how = How()
     cases_of(tap, "preload", how)
     tap.run("case_111", case_111, how)
+    tap.run("calls", calls, how)
+    tap.run("crowd", calls, how, "crowd")
     tap.run("report_counters", report_counters, how)
     tap.run("live_descriptor", live_descriptor, how)
     ns = How(options=["--ns"])
