@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "verbs/ibv_objects.h"
@@ -21,11 +22,29 @@ int event_queue_init(struct event_queue *q)
         return -errno;
     pthread_mutex_init(&q->mutex, NULL);
     TAILQ_INIT(&q->list);
+    q->getters = 0;
+    q->closed = false;
+    q->pid = getpid();
     return 0;
 }
 
 void event_queue_fini(struct event_queue *q)
 {
+    static const struct timespec moment = {.tv_nsec = 1000000};
+
+    pthread_mutex_lock(&q->mutex);
+    q->closed = true;
+    if (q->pid != getpid())
+        q->getters = 0; /* a forked child has none of them */
+    while (q->getters != 0) {
+        uint64_t wake = q->getters;
+        ssize_t n = write(q->fd, &wake, sizeof(wake));
+        (void)n;
+        pthread_mutex_unlock(&q->mutex);
+        nanosleep(&moment, NULL);
+        pthread_mutex_lock(&q->mutex);
+    }
+    pthread_mutex_unlock(&q->mutex);
     close(q->fd);
     pthread_mutex_destroy(&q->mutex);
 }
@@ -48,27 +67,67 @@ void event_queue_push(struct event_queue *q, struct event_node *node)
     pthread_mutex_unlock(&q->mutex);
 }
 
-int event_queue_get(struct event_queue *q, struct event_node **out)
+/* Also of a thread that is cancelled while it waits. */
+static void event_queue_leave(void *arg)
+{
+    struct event_queue *q = arg;
+
+    pthread_mutex_lock(&q->mutex);
+    q->getters--;
+    pthread_mutex_unlock(&q->mutex);
+}
+
+static struct event_node *event_queue_first(struct event_queue *q)
+{
+    struct event_node *node = TAILQ_FIRST(&q->list);
+
+    if (node == NULL)
+        return NULL;
+    TAILQ_REMOVE(&q->list, node, link);
+    if (--node->pending > 0)
+        TAILQ_INSERT_TAIL(&q->list, node, link);
+    node->delivered++;
+    return node;
+}
+
+/* NULL and errno. */
+static struct event_node *event_queue_take(struct event_queue *q)
 {
     for (;;) {
         uint64_t one;
-        if (read(q->fd, &one, sizeof(one)) < 0)
-            return -1;
+        ssize_t n = read(q->fd, &one, sizeof(one));
+        int err = errno;
         pthread_mutex_lock(&q->mutex);
-        struct event_node *node = TAILQ_FIRST(&q->list);
-        if (node != NULL) {
-            TAILQ_REMOVE(&q->list, node, link);
-            if (--node->pending > 0)
-                TAILQ_INSERT_TAIL(&q->list, node, link);
-            node->delivered++;
-        }
+        bool closed = q->closed;
+        struct event_node *node = n > 0 && !closed ? event_queue_first(q) : NULL;
         pthread_mutex_unlock(&q->mutex);
-        if (node != NULL) {
-            *out = node;
-            return 0;
-        }
+        errno = closed ? EBADF : err;
+        if (node != NULL || n < 0 || closed)
+            return node;
         /* Its object was destroyed between the read and the lock. */
     }
+}
+
+int event_queue_get(struct event_queue *q, struct event_node **out)
+{
+    /* On adapters such a thread waits for ever, and a program that ends in that moment shall not
+     * have it as an error. */
+    static const struct timespec grace = {.tv_sec = 1};
+    int err;
+
+    pthread_mutex_lock(&q->mutex);
+    q->getters++;
+    pthread_mutex_unlock(&q->mutex);
+    pthread_cleanup_push(event_queue_leave, q);
+    *out = event_queue_take(q);
+    err = errno;
+    pthread_cleanup_pop(1);
+    if (*out != NULL)
+        return 0;
+    if (err == EBADF)
+        nanosleep(&grace, NULL);
+    errno = err;
+    return -1;
 }
 
 uint32_t event_queue_purge(struct event_queue *q, struct event_node *node)

@@ -8,8 +8,10 @@
 #define VERBS_IBV_EVENTS_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <sys/types.h>
 
 #include "verbena/types.h"
 
@@ -25,12 +27,17 @@ struct event_queue {
     int fd;
     pthread_mutex_t mutex;
     TAILQ_HEAD(event_node_list, event_node) list;
+    unsigned getters; /* threads in event_queue_get, under the mutex */
+    bool closed;
+    pid_t pid; /* whose threads they are */
 };
 
 int event_queue_init(struct event_queue *q); /* 0 or -errno */
+/* Threads that wait are sent away, and gone when it returns. */
 void event_queue_fini(struct event_queue *q);
 void event_queue_push(struct event_queue *q, struct event_node *node);
-/* Waits (unless the fd is O_NONBLOCK) for the next event. 0, or -1 and errno: EAGAIN, EINTR... */
+/* Waits (unless the fd is O_NONBLOCK) for the next event. 0, or -1 and errno: EAGAIN, EINTR, EBADF
+ * (after fini)... */
 int event_queue_get(struct event_queue *q, struct event_node **out);
 /* Takes back what nobody got. Returns how many of this node's events were got in its life. */
 uint32_t event_queue_purge(struct event_queue *q, struct event_node *node);

@@ -208,7 +208,7 @@ static void destroy__of_a_channel_before_its_ids(void **state)
     struct rdma_conn_param param = {.qp_num = 0x100};
     rig_resolve(asking, "127.0.0.1", p.port);
     assert_int_equal(rdma_connect(asking, &param), 0);
-    for (unsigned i = 0; i < 1000 && !rig_readable(p.server_ch->fd); i++)
+    for (unsigned i = 0; i < RIG_WAIT_MS && !rig_readable(p.server_ch->fd); i++)
         usleep(1000);
     rdma_destroy_event_channel(p.server_ch);
     rig_expect(p.client_ch, RDMA_CM_EVENT_REJECTED, 28); /* its request was not got */

@@ -116,6 +116,68 @@ static void get__interrupted(void **state)
     fake_close(ctx);
 }
 
+struct getter {
+    struct ibv_comp_channel *ch; /* or NULL: asynchronous events */
+    struct ibv_context *ctx;
+    int ret, err;
+};
+
+static void *get_in_thread(void *arg)
+{
+    struct getter *g = arg;
+    struct ibv_cq *cq;
+    void *context;
+    struct ibv_async_event event;
+
+    g->ret = g->ch != NULL ? ibv_get_cq_event(g->ch, &cq, &context)
+                           : ibv_get_async_event(g->ctx, &event);
+    g->err = errno;
+    return NULL;
+}
+
+static unsigned getters_of(struct event_queue *q)
+{
+    pthread_mutex_lock(&q->mutex);
+    unsigned n = q->getters;
+    pthread_mutex_unlock(&q->mutex);
+    return n;
+}
+
+/* Destroyed or closed by another thread, while some wait; one was cancelled. */
+static void get__of_what_is_destroyed(void **state)
+{
+    (void)state;
+    enum { GETTERS = 3 };
+
+    for (unsigned round = 0; round < 4; round++) {
+        struct ibv_context *ctx = fake_open();
+        struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);
+        struct getter g[GETTERS];
+        pthread_t thread[GETTERS];
+        int fd = round % 2 == 0 ? ch->fd : ctx->async_fd;
+        for (unsigned i = 0; i < GETTERS; i++) {
+            g[i] = (struct getter){.ch = round % 2 == 0 ? ch : NULL, .ctx = ctx};
+            assert_int_equal(pthread_create(&thread[i], NULL, get_in_thread, &g[i]), 0);
+        }
+        struct event_queue *q =
+            round % 2 == 0 ? &((struct ibv_channel_obj *)ch)->queue : &obj_ctx(ctx)->async;
+        while (getters_of(q) != GETTERS)
+            usleep(1000);
+        assert_int_equal(pthread_cancel(thread[0]), 0);
+        if (round < 2)
+            assert_int_equal(pthread_join(thread[0], NULL), 0);
+        assert_int_equal(ibv_destroy_comp_channel(ch), 0);
+        fake_close(ctx);
+        assert_int_equal(fcntl(fd, F_GETFD), -1);
+        for (unsigned i = round < 2 ? 1 : 0; i < GETTERS; i++)
+            assert_int_equal(pthread_join(thread[i], NULL), 0);
+        for (unsigned i = 1; i < GETTERS; i++) {
+            assert_int_equal(g[i].ret, -1);
+            assert_int_equal(g[i].err, EBADF);
+        }
+    }
+}
+
 static void async__each_kind(void **state)
 {
     (void)state;
@@ -229,6 +291,7 @@ int main(void)
         cmocka_unit_test_setup(channel__destroyed_cq_leaves_nothing, reset),
         cmocka_unit_test_setup(cq_without_channel__no_event, reset),
         cmocka_unit_test_setup(get__interrupted, reset),
+        cmocka_unit_test_setup(get__of_what_is_destroyed, reset),
         cmocka_unit_test_setup(async__each_kind, reset),
         cmocka_unit_test_setup(async__destroy_waits_for_ack, reset),
     };
