@@ -154,7 +154,7 @@ struct cm_req {
     uint8_t remote_cm_response_timeout; /* 5 bits: how long its sender waits for an answer */
     uint8_t transport;                  /* enum cm_transport */
     bool flow_control;                  /* end to end, by credits */
-    uint32_t starting_psn;              /* that its receiver sends from: IBA 12.7.31 */
+    uint32_t starting_psn;              /* that its receiver sends from: IBA 12.7 */
     uint8_t local_cm_response_timeout;  /* 5 bits: how soon its sender answers */
     uint8_t retry_count;                /* 3 bits, for the QP */
     uint16_t pkey;

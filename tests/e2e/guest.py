@@ -11,6 +11,7 @@ import re
 import shutil
 import tempfile
 
+import cm_programs
 import e2e
 from e2e import Failed, Process, Skip, demand, wait_until
 
@@ -21,8 +22,9 @@ BUILD_LIMIT_SECONDS = 240  # packages are downloaded the first time
 BOOT_LIMIT_SECONDS = 130
 START_SECONDS = 30  # until a server in the guest listens
 
-# The loop that takes jobs. A job's own shell function `listens PORT` is for servers: it looks
-# every 50 ms for a TCP listener, in shell builtins only, for starting a program takes 10 ms here.
+# The loop that takes jobs. A job's own shell functions are for servers: `listens PORT` looks every
+# 50 ms for a TCP listener, in shell builtins only, for starting a program takes 10 ms here;
+# `cm_listens PORT` for one of rdma_cm, which only that program shows.
 LANE = r"""
 cd /mnt/LANE && n=0
 listens() {
@@ -34,6 +36,14 @@ listens() {
             done <$t
         done
         tries=$((tries + 1)); sleep 0.05
+    done
+}
+cm_listens() {
+    tries=0
+    while [ $tries -lt 100 ]; do
+        sleep 0.15
+        rdma resource show cm_id | grep -q "LISTEN.*src-addr [^ ]*:$1 *" && : >up.$n && return
+        tries=$((tries + 1))
     done
 }
 while :; do
@@ -127,9 +137,8 @@ class Guest:
     def boot(self):
         for lane in self.LANES:
             os.mkdir(os.path.join(self.share, lane))
-        for program in ("vgold", "verify_rc"):
-            folder = "rxevm" if program == "vgold" else "e2e"
-            shutil.copy(os.path.join(e2e.BUILD, "tests", folder, program), self.share)
+        for program in ("rxevm/vgold", "rxevm/vcm", "e2e/verify_rc"):
+            shutil.copy(os.path.join(e2e.BUILD, "tests", program), self.share)
         start = [VM, "start", SCRATCH, "--netns", self.netns, "--mtu", str(self.mtu)]
         status, text, errors = e2e.run([*start, "--share", self.share], BOOT_LIMIT_SECONDS)
         demand(status == 0, f"guest does not boot: {text}{errors}")
@@ -144,12 +153,12 @@ class Guest:
         e2e.run([VM, "stop", SCRATCH, "--all"], 30)
         shutil.rmtree(self.share)
 
-    def start(self, command, port=None, lane=LANES[0]):
-        """A shell command; a server's with its TCP port. A lane runs one job at a time."""
+    def start(self, command, port=None, lane=LANES[0], look="listens"):
+        """A shell command; a server's with its port. A lane runs one job at a time."""
         number = self.counts[lane]
         self.counts[lane] += 1
         job = Job(os.path.join(self.share, lane), number, command)
-        text = f"listens {port} &\n( {command} )" if port else f"( {command} )"
+        text = f"{look} {port} &\n( {command} )" if port else f"( {command} )"
         with open(job.path("new"), "w", encoding="ascii") as file:
             file.write(text + "\n")
         os.rename(job.path("new"), job.path("job"))
@@ -157,6 +166,17 @@ class Guest:
 
     def run(self, command, lane=LANES[0]):
         return self.start(command, lane=lane).expect()
+
+    def background(self, command, number, lane, look=None):
+        """A program that goes on while the lane does other things; look as in start, but waited
+        for. Returns the path of its output; end_background(number) ends it."""
+        out = os.path.join(self.share, f"background.{number}")
+        text = f"{command} >/mnt/background.{number} 2>&1 & echo $! >/tmp/background.{number}"
+        self.run(f"{text}; {look} {number}" if look else text, lane)
+        return out
+
+    def end_background(self, number, lane):
+        self.run(f"kill $(cat /tmp/background.{number}) || :", lane)
 
     def ours(self, command, env=None):
         """A program on Verbena at our end of the network."""
@@ -214,6 +234,26 @@ class Guest:
         with self.ours(ours, env) as process:
             wait_until(lambda: process.listens(port), START_SECONDS, f"port {port} of {process}")
             job = self.start(f"{theirs} {self.OUR_V4}", None, we_are)
+            try:
+                other = job.wait(limit_seconds)
+            except Failed as failure:
+                raise Failed(f"{failure}\n--- we printed\n{process.both()}") from None
+            return process.wait(limit_seconds), process.both(), other, job.text()
+
+    def cm_pair(self, we_are, ours, theirs, service, env=None, limit_seconds=e2e.LIMIT_SECONDS):
+        """As pair, for programs that meet by rdma_cm. service: port space and port."""
+        if we_are == "client":
+            job = self.start(theirs, service[1], we_are, "cm_listens")
+            wait_until(job.listens, START_SECONDS, f"port {service[1]} in the guest")
+            with self.ours(ours, env) as process:
+                status, text = process.wait(limit_seconds), process.both()
+            try:
+                return status, text, job.wait(limit_seconds), job.text()
+            except Failed as failure:
+                raise Failed(f"{failure}\n--- we printed\n{text}") from None
+        with self.ours(ours, env) as process:
+            cm_programs.listening(process, *service)
+            job = self.start(theirs, None, we_are)
             try:
                 other = job.wait(limit_seconds)
             except Failed as failure:

@@ -1,56 +1,86 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 300 s
+# limit: 420 s
 """The Linux kernel's soft-RoCE as peer, in an emulated guest: Debian's programs, a program that
-checks every byte, and small fixed exchanges; our side client and server, IPv4 and IPv6, with and
-without faults. The two roles run side by side, each in a thread and with a lane of the guest."""
+checks every byte, small fixed exchanges, and connections by rdma_cm; our side client and server,
+IPv4 and IPv6, path MTU 1024 and 4096, with and without faults. The two roles run side by side, each
+in a thread and with a lane of the guest. `--write` writes the table of docs/interop.md."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 import e2e
+import interop
+import kernel_cm
 import kernel_dialogues
 from e2e import demand
 from guest import Guest
+from interop import Row
 
+# Words of the command line: only cases with one of them in their names.
+WANTED = [word for word in sys.argv[1:] if not word.startswith("-")]
+# Not in the table: not run by every machine, or not every time.
+UNTABLED = ("txfail", "VLAN")
 # Code of half a second. On a busy machine an emulated guest now and then does nothing for as long
 # as the usual 67 ms times 8: seen are gaps of 1 s, after which it answers everything at once.
 ACK_TIMEOUT = "17"
 BAD = "drop=1%,dup=1%,reorder=1%:200us"
-# Name, program and options, GIDs (ours as address, the guest's as index), faults.
-V4, V6 = (Guest.OUR_V4, Guest.GUEST_GID_V4), ("fd88::1", Guest.GUEST_GID_V6)
+# GIDs: ours as address, the guest's as index.
+GIDS = {
+    "IPv4": (Guest.OUR_V4, Guest.GUEST_GID_V4),
+    "IPv6": ("fd88::1", Guest.GUEST_GID_V6),
+}
+# Name, program and options, transport, IP, path MTU, faults.
 PROGRAMS = [
-    ("pingpong", "ibv_rc_pingpong -n 50", V4, None),
-    ("pingpong_ipv6", "ibv_rc_pingpong -n 50", V6, None),
-    ("pingpong_events_mtu_4096", "ibv_rc_pingpong -n 20 -s 65536 -e -m 4096", V4, None),
-    ("write_bw_mtu_1024", "ib_write_bw -n 50 -s 65536 -m 1024", V4, None),
-    ("write_bw_mtu_4096_ipv6", "ib_write_bw -n 50 -s 65536 -m 4096", V6, None),
-    ("read_bw", "ib_read_bw -n 20 -s 65536", V4, None),
-    ("send_bw", "ib_send_bw -n 50 -s 8192", V4, None),
-    ("send_lat", "ib_send_lat -n 50 -s 16", V4, None),
-    ("write_lat", "ib_write_lat -n 50 -s 8", V4, None),
-    ("atomic_lat", "ib_atomic_lat -n 20 -A CMP_AND_SWAP", V4, None),
-    ("atomic_bw", "ib_atomic_bw -n 50 -A FETCH_AND_ADD", V4, None),
-    ("write_bw_bad", "ib_write_bw -n 50 -s 16384 -m 1024", V4, BAD),
-    ("read_bw_bad", "ib_read_bw -n 30 -s 16384 -m 1024", V4, BAD),
-    ("send_bw_bad", "ib_send_bw -n 50 -s 16384 -m 1024", V4, BAD),
-    ("ud_pingpong", "ibv_ud_pingpong -n 50", V4, None),
-    ("ud_pingpong_ipv6_events", "ibv_ud_pingpong -n 50 -e -s 4096", V6, None),
-    ("ud_send_lat", "ib_send_lat -n 50 -s 16 -c UD", V4, None),
-    ("ud_send_bw", "ib_send_bw -n 50 -s 1024 -c UD", V4, None),
-    ("verify_rc", "verify_rc -n 1 -t " + ACK_TIMEOUT, V4, None),
-    ("verify_rc_bad_ipv6", "verify_rc -n 1 -m 4096 -t " + ACK_TIMEOUT, V6, BAD),
+    ("pingpong", "ibv_rc_pingpong -n 50", "RC", "IPv4", 1024, None),
+    ("pingpong", "ibv_rc_pingpong -n 50", "RC", "IPv6", 1024, None),
+    ("pingpong_events", "ibv_rc_pingpong -n 20 -s 65536 -e", "RC", "IPv4", 4096, None),
+    ("pingpong", "ibv_rc_pingpong -n 20", "RC", "IPv6", 4096, None),
+    *(
+        (f"{verb}_bw", f"ib_{verb}_bw -n 10 -s 65536", "RC", family, mtu, None)
+        for verb in ("write", "read", "send")
+        for family in GIDS
+        for mtu in (1024, 4096)
+    ),
+    ("atomic_bw", "ib_atomic_bw -n 50 -A FETCH_AND_ADD", "RC", "IPv4", 4096, None),
+    ("atomic_bw", "ib_atomic_bw -n 50 -A FETCH_AND_ADD", "RC", "IPv6", 1024, None),
+    ("write_lat", "ib_write_lat -n 50 -s 8", "RC", "IPv4", 4096, None),
+    ("read_lat", "ib_read_lat -n 50 -s 8", "RC", "IPv6", 4096, None),
+    ("send_lat", "ib_send_lat -n 50 -s 16", "RC", "IPv4", 4096, None),
+    ("atomic_lat", "ib_atomic_lat -n 20 -A CMP_AND_SWAP", "RC", "IPv4", 4096, None),
+    ("write_bw_bad", "ib_write_bw -n 50 -s 16384", "RC", "IPv4", 1024, BAD),
+    ("read_bw_bad", "ib_read_bw -n 30 -s 16384", "RC", "IPv4", 1024, BAD),
+    ("send_bw_bad", "ib_send_bw -n 50 -s 16384", "RC", "IPv4", 1024, BAD),
+    ("ud_pingpong", "ibv_ud_pingpong -n 50", "UD", "IPv4", 4096, None),
+    ("ud_pingpong_events", "ibv_ud_pingpong -n 50 -e -s 4096", "UD", "IPv6", 4096, None),
+    ("ud_send_lat", "ib_send_lat -n 50 -s 16 -c UD", "UD", "IPv4", 4096, None),
+    ("ud_send_bw", "ib_send_bw -n 50 -s 1024 -c UD", "UD", "IPv4", 4096, None),
+    ("uc_pingpong", "ibv_uc_pingpong -n 50", "UC", "IPv4", 1024, None),
+    ("uc_send_lat", "ib_send_lat -n 50 -s 3000 -c UC", "UC", "IPv6", 1024, None),
+    ("verify_rc", "verify_rc -n 1 -t " + ACK_TIMEOUT, "RC", "IPv4", 1024, None),
+    ("verify_rc_bad", "verify_rc -n 1 -t " + ACK_TIMEOUT, "RC", "IPv6", 4096, BAD),
 ]
 
 
-def program(play, we_are, line, gids, fault):
+def program_row(name, line, transport, family, mtu, fault):
+    words = line.split()
+    what = words[0] + (" -e" if "-e" in words else "") + (", faults" if fault else "")
+    return Row(what, transport, "TCP", family, mtu, name)
+
+
+def program(play, we_are, what):
+    _, line, transport, family, mtu, fault = what
     port = next(play.ports)
     name, *options = line.split()
+    gids = GIDS[family]
     gid_option = "-x" if name.startswith("ib_") else "-g"
     options += ["-F", "-u", ACK_TIMEOUT] if name.startswith("ib_") else []
+    options += ["-m", str(mtu)] if transport != "UD" else []
     here, there = (name, name)
     if name == "verify_rc":
         here, there = f"{e2e.PROGRAMS}/{name}", f"/mnt/{name}"
@@ -72,49 +102,87 @@ def program(play, we_are, line, gids, fault):
         demand("all right" in text and "all right" in told, both)
 
 
-def lane(tap, lock, play, we_are):
-    """Everything in one role. The cases of both roles are reported as they end."""
+def exchange_row(name):
+    """Of a fixed exchange; its name says what is not as usual."""
+    mtu = re.search(r"-mtu(\d+)", name)
+    family = "IPv6" if "-ipv6" in name else "IPv4"
+    what = "exchange " + re.sub(r"-mtu\d+|-ipv6", "", name).replace("_", ", ")
+    return Row(what, "RC", "TCP", family, int(mtu.group(1)) if mtu else 1024, name)
 
-    def run(name, function, *args, **kwargs):
+
+class Lanes:
+    """Both roles side by side. The cases are reported as they end."""
+
+    def __init__(self, tap, table, play):
+        self.tap, self.table, self.play = tap, table, play
+        self.lock = threading.Lock()
+
+    def case(self, we_are, row, function, *args, **kwargs):
+        plain = row.case and row.by == "TCP" and row.what.startswith("exchange")
+        name = f"{row.case if plain else row.name()}_{we_are}"
+        if WANTED and not any(word in name for word in WANTED):
+            return
+        begun = time.monotonic()
         try:
             note, problem = function(*args, **kwargs), None
         except (e2e.Failed, e2e.Skip, OSError, subprocess.SubprocessError) as reason:
             note, problem = None, reason
+        seconds = time.monotonic() - begun
 
         def report():
             if problem:
                 raise problem
-            return note
+            return note or (f"{seconds:.1f} s" if seconds > 5 else None)
 
-        with lock:
-            tap.run(f"{name}_{we_are}", report)
+        with self.lock:
+            if self.tap.run(name, report) and not row.what.endswith(UNTABLED):
+                self.table.add(row, we_are)
 
-    # The exchanges first: their ack timeouts bear a guest that does something for the first time.
-    kernel_dialogues.cases(run, play, we_are)
-    for name, *what in PROGRAMS:
-        run(name, program, play, we_are, *what)
+    def lane(self, we_are, mtu):
+        def run(row, function, *args, **kwargs):
+            row = exchange_row(row) if isinstance(row, str) else row
+            self.case(we_are, row, function, *args, **kwargs)
+
+        if mtu == 4096:
+            # The exchanges first: their ack timeouts bear a guest that does something for the
+            # first time.
+            kernel_dialogues.cases(run, self.play, we_are)
+            for what in PROGRAMS:
+                run(program_row(*what), program, self.play, we_are, what)
+        kernel_cm.cases(run, self.play, we_are, mtu)
+
+    def phase(self, mtu):
+        threads = [
+            threading.Thread(target=self.lane, args=(role, mtu), daemon=True)
+            for role in Guest.LANES
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
 
-def both_roles(tap, guest, folder):
+def both_roles(tap, guest, folder, write):
     play = kernel_dialogues.Play(guest, folder)
     kernel_dialogues.prepare_loss(guest)
-    lock = threading.Lock()
-    threads = [
-        threading.Thread(target=lane, args=(tap, lock, play, role), daemon=True)
-        for role in Guest.LANES
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    table = interop.Table("kernel")
+    lanes = Lanes(tap, table, play)
+    lanes.phase(4096)
     for role in Guest.LANES:
-        tap.run(f"rc-send-vlan_{role}", kernel_dialogues.vlan, play, role)
+        row = Row("exchange rc-send, VLAN", "RC", "TCP", "IPv4", 1024, "rc-send-vlan")
+        lanes.case(role, row, kernel_dialogues.vlan, play, role)
+    kernel_cm.path_mtu(guest, 1024)
+    lanes.phase(1024)
+    row = Row("the guest restarts unnoticed", "RC", "rdma_cm", "IPv4", 1024, "rping stale")
+    lanes.case("server", row, kernel_cm.guest_restarted, play)
+    if not WANTED:
+        tap.run("table", table.write if write else table.check)
 
 
 def cases(tap):
     def whole():
         with Guest() as guest, tempfile.TemporaryDirectory() as folder:
-            both_roles(tap, guest, folder)
+            both_roles(tap, guest, folder, "--write" in sys.argv[1:])
 
     tap.run("guest", whole)
 

@@ -152,7 +152,7 @@ static void told_add(struct told *told, unsigned *n, const uint8_t *mad)
     assert_true(*n < 8);
 }
 
-/* IBA 12.7.31: who sends a REQ or REP says from which PSN the other side is to send. Guests count
+/* IBA 12.7: who sends a REQ or REP says from which PSN the other side is to send. Guests count
  * their QPNs alike, so a QP is known by its number and the address that a packet goes to. */
 static unsigned starting_psns(const char *name)
 {
