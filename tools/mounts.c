@@ -125,16 +125,19 @@ static void new_namespace(void)
     map("/proc/self/gid_map", gid);
 }
 
-/* One entry of the covered directory, which `from` leads to: as it was. What has gone meanwhile, or
- * cannot be mounted, is left out. */
+/* One entry of the covered directory, which `from` leads to: as it was. What has gone meanwhile,
+ * cannot be mounted, or is of a device of ours (of a `verbena run --ns` around us) is left out. */
 static void keep(const char *from, const char *dir, const char *name)
 {
     char source_path[PATH_MAX], path[PATH_MAX], target[PATH_MAX];
+    struct files_node node;
     struct stat st;
 
     snprintf(source_path, sizeof(source_path), "%s/%s", from, name);
     snprintf(path, sizeof(path), "%s/%s", dir, name);
     if (lstat(source_path, &st) != 0)
+        return;
+    if (files_lookup(&source, path, &node) && node.device.name[0] != '\0')
         return;
     if (S_ISLNK(st.st_mode)) {
         ssize_t n = readlink(source_path, target, sizeof(target) - 1);

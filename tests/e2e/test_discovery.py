@@ -298,6 +298,91 @@ def setuid_program(how, folder):
     demand(status == 69 and "setuid" in errors, errors)
 
 
+def nested(how):
+    """Inside another, as a test suite may start it."""
+    tool = how.tool or e2e.VERBENA
+    demand("vb_lo" in how.text(tool, "run", "--ns", "--", "ls", IB), "no files")
+    text = how.text(tool, "run", "--", "cat", f"{PORT}/state", f"{PORT}/gids/0")
+    demand(text == TEXTS[f"{PORT}/state"] + TEXTS[f"{PORT}/gids/0"], text)
+
+
+# As if the kernel had a device.
+OTHERS = """
+set -e
+mount -t tmpfs none /sys/class
+mkdir -p /sys/class/infiniband/mlx5_9/ports /sys/class/infiniband_verbs
+echo "1: CA" > /sys/class/infiniband/mlx5_9/node_type
+ln -s ../infiniband/mlx5_9 /sys/class/infiniband_verbs/uverbs0
+exec "$@"
+"""
+
+
+def beside_others(options):
+    """Devices of the kernel stay visible and whole."""
+    how = How(["unshare", "--mount", "sh", "-c", OTHERS, "sh"], options)
+    demand(names(how.text("ls", IB)) == ["mlx5_9", "vb_lo"], how.text("ls", IB))
+    demand({"uverbs0", UVERBS} <= set(names(how.text("ls", VERBS))), how.text("ls", VERBS))
+    demand(how.text("cat", f"{IB}/mlx5_9/node_type") == "1: CA\n", "not the kernel's text")
+    demand(how.text("cat", f"{VERBS}/uverbs0/node_type") == "1: CA\n", "a link of the kernel's")
+    demand(how.text("ls", f"{IB}/mlx5_9/") == "node_type\nports\n", "not the kernel's directory")
+    demand(how.text("sh", "-c", f"cd {IB}/mlx5_9/ports/.. && cat node_type") == "1: CA\n", "cd")
+    how.refused("cat", f"{IB}/mlx5_8/node_type", why="No such file")
+    found = how.text("find", IB, "-name", "node_type").split()
+    demand(f"{IB}/mlx5_9/node_type" in found and f"{LO}/node_type" in found, found)
+    script = f"import os; fd = os.open('{IB}', 0); print(os.stat('mlx5_9/ports', dir_fd=fd).st_mode)"
+    demand(how.text("python3", "-c", script) == "16877\n", "relative to our directory")
+
+
+CHANGING = """
+import errno, os, subprocess, pyverbs.device as d
+def ip(*words):
+    subprocess.run(["ip", "address", *words, "dev", "lo"], check=True)
+def table():
+    out = {}
+    for i in range(256):
+        gid = open("%(PORT)s/gids/%%d" %% i).read().strip().replace(":", "")
+        try:
+            full = open("%(PORT)s/gid_attrs/types/%%d" %% i).read() == "RoCE v2\\n"
+        except OSError as e:
+            assert e.errno == errno.EINVAL
+            full = False
+        assert full == (int(gid, 16) != 0), i
+        if full:
+            out[i] = int(gid, 16)
+    return out
+ctx = d.Context(name="vb_lo")
+def agree(want):
+    have = table()
+    assert have == want, (have, want)
+    entries = {e.gid_index for e in ctx.query_gid_table(256)}
+    assert entries == set(want), entries
+    for i in range(5):
+        told = int(ctx.query_gid(1, i).gid.replace(":", ""), 16)
+        assert told == want.get(i, 0), (i, hex(told))
+v4, one, new = 0xffff7f000001, 1, 0xffff0a090909
+agree({0: v4, 1: one})
+ip("add", "10.9.9.9/32")
+agree({0: v4, 1: one, 2: new})
+ip("del", "::1/128")
+agree({0: v4, 2: new})
+ip("add", "::1/128")
+agree({0: v4, 1: one, 2: new})
+ip("del", "10.9.9.9/32")
+agree({0: v4, 1: one})
+print("all right")
+"""
+
+
+def gids_while_open(how):
+    """The files have the indexes of the open context, whatever comes and goes meanwhile."""
+    need_pyverbs()
+    e2e.need("ip")
+    if not os.environ.get("VERBENA_E2E_ISOLATED"):
+        raise e2e.Skip("needs a network namespace of its own")
+    script = CHANGING % {"PORT": PORT}
+    demand(how.text("/usr/bin/python3", "-c", script) == "all right\n", "tables differ")
+
+
 def forbidden(how):
     """Where no namespace may be made the message says so, and what to change."""
     name = "/proc/sys/user/max_mnt_namespaces"
@@ -414,6 +499,7 @@ def cases_of(tap, tag, how):
 def private(tap, tag, how):
     cases_of(tap, tag, how)
     tap.run(f"{tag}_same_user", same_user, how)
+    tap.run(f"{tag}_nested", nested, how)
     with tempfile.TemporaryDirectory(prefix="verbena-test-") as folder:
         os.chmod(folder, 0o755)
         tap.run(f"{tag}_static_program", static_program, how, folder)
@@ -429,9 +515,12 @@ def cases(tap):
     tap.run("crowd", calls, how, "crowd")
     tap.run("report_counters", report_counters, how)
     tap.run("live_descriptor", live_descriptor, how)
+    tap.run("gids_while_open", gids_while_open, how)
     ns = How(options=["--ns"])
     if not e2e.run(["unshare", "--mount", "true"])[0]:
         private(tap, "ns", ns)
+        tap.run("preload_beside_others", beside_others, [])
+        tap.run("ns_beside_others", beside_others, ["--ns"])
     tap.run("ns_forbidden", forbidden, ns)
     try:
         words = e2e.unprivileged()
