@@ -280,6 +280,45 @@ static void migrate__listener_with_requests(void **state)
     rig_pair_close(&p);
 }
 
+/* Both ends go from channel to channel while they send: nothing is lost, and the end is told where
+ * they are then. */
+static void migrate__under_traffic(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 64, CHANNELS = 2 };
+    struct rdma_event_channel *to[CHANNELS] = {rig_channel(), rig_channel()};
+    struct rig_pair p;
+    uint8_t out[ROUNDS], in[ROUNDS] = {0};
+    struct ibv_wc wc;
+
+    rig_pair_open(&p, "127.0.0.1", RDMA_PS_TCP, true);
+    rig_pair_connect(&p);
+    struct ibv_mr *from = rdma_reg_msgs(p.client, out, sizeof(out));
+    struct ibv_mr *into = rdma_reg_msgs(p.server, in, sizeof(in));
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        out[i] = (uint8_t)(i + 1);
+        assert_int_equal(rdma_post_recv(p.server, NULL, &in[i], 1, into), 0);
+        assert_int_equal(rdma_post_send(p.client, NULL, &out[i], 1, from, IBV_SEND_SIGNALED), 0);
+        assert_int_equal(rdma_migrate_id(p.server, to[i % CHANNELS]), 0);
+        assert_int_equal(rdma_migrate_id(p.client, to[(i + 1) % CHANNELS]), 0);
+        assert_int_equal(rdma_get_send_comp(p.client, &wc), 1);
+        assert_int_equal(wc.status, IBV_WC_SUCCESS);
+        assert_int_equal(rdma_get_recv_comp(p.server, &wc), 1);
+        assert_int_equal(wc.status, IBV_WC_SUCCESS);
+    }
+    assert_memory_equal(in, out, sizeof(in));
+    assert_int_equal(rdma_disconnect(p.client), 0);
+    rig_expect(to[1], RDMA_CM_EVENT_DISCONNECTED, 0); /* the server's */
+    rig_expect(to[0], RDMA_CM_EVENT_DISCONNECTED, 0);
+    rig_expect_none(p.server_ch);
+    rig_expect_none(p.client_ch);
+    rdma_dereg_mr(from);
+    rdma_dereg_mr(into);
+    rig_pair_close(&p);
+    for (unsigned i = 0; i < CHANNELS; i++)
+        rdma_destroy_event_channel(to[i]);
+}
+
 /* The program's own QPs: it connects them and says so. */
 static void connect__own_queue_pairs(void **state)
 {
@@ -477,6 +516,7 @@ int main(void)
         cmocka_unit_test(connect__what_cannot_be),
         cmocka_unit_test(listen__destroyed_with_requests),
         cmocka_unit_test(migrate__listener_with_requests),
+        cmocka_unit_test(migrate__under_traffic),
         cmocka_unit_test(connect__own_queue_pairs),
         cmocka_unit_test(connect__rnr_timer),
         cmocka_unit_test(datagram__looked_up),

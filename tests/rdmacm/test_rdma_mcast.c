@@ -318,9 +318,12 @@ static void end__in_any_order(void **state)
 
     struct rdma_cm_id *never = member(ch);
     join(never, "224.0.1.9");
-    struct ibv_qp *qp = never->qp;
+    struct rdma_cm_id was = *never;
     assert_int_equal(rdma_destroy_id(never), 0);
-    assert_int_equal(ibv_destroy_qp(qp), 0); /* out of its groups */
+    assert_int_equal(ibv_destroy_qp(was.qp), 0); /* out of its groups */
+    assert_int_equal(ibv_destroy_cq(was.send_cq) | ibv_destroy_cq(was.recv_cq), 0);
+    ibv_destroy_comp_channel(was.send_cq_channel);
+    ibv_destroy_comp_channel(was.recv_cq_channel);
 
     struct rdma_cm_id *sync = member_at(NULL, RDMA_PS_UDP, "127.0.0.1", true);
     union rig_addr v4 = rig_addr("224.0.1.9", 0);
