@@ -156,7 +156,7 @@ struct nic_send_wr {
     uint32_t imm_or_inv; /* immediate data in network order as given, or the rkey to invalidate */
     uint64_t remote_addr;
     uint32_t rkey;
-    uint64_t compare_add;
+    uint64_t compare_add; /* of BIND_MW see mw.h */
     uint64_t swap;
     /* Of a datagram: where it goes, copied at post time. udp_sport 0: the QP's own. */
     const struct nic_path *path;

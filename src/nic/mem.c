@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "nic/mw.h"
 #include "nic/nic.h"
 
 enum { CACHE_LINE_BYTES = 64 };
@@ -90,109 +91,194 @@ static bool range_wraps(uint64_t start, uint64_t length)
     return length != 0 && start + (length - 1) < start;
 }
 
-int mem_reg(struct pd *pd, void *base, uint64_t length, uint64_t iova_start, unsigned access,
-            struct mr **out)
+/* Rights and addresses of a new region. 0 or -EINVAL. */
+static int mr_init(struct mr *mr, const struct mr *want)
 {
-    struct mem_table *t = &pd->nic->mem;
-    struct mr *mr;
-    uint32_t index;
-
-    access &= ~ACCESS_OPTIONAL;
-    if (access & ~(unsigned)ACCESS_KNOWN)
+    *mr = *want;
+    mr->access &= ~ACCESS_OPTIONAL;
+    if (mr->access & ~(unsigned)ACCESS_KNOWN)
         return -EINVAL;
     /* IBA 10.6.3.1: remote write and atomics write here, so local write must be granted. */
-    if ((access & (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)) && !(access & ACCESS_LOCAL_WRITE))
+    if ((mr->access & (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)) &&
+        !(mr->access & ACCESS_LOCAL_WRITE))
         return -EINVAL;
-    if (access & ACCESS_ZERO_BASED)
-        iova_start = 0;
-    if (range_wraps((uintptr_t)base, length) || range_wraps(iova_start, length))
+    if (mr->access & ACCESS_ZERO_BASED)
+        mr->iova_start = 0;
+    if (range_wraps((uintptr_t)mr->base, mr->length) || range_wraps(mr->iova_start, mr->length))
         return -EINVAL;
-    mr = calloc(1, sizeof(*mr));
-    if (mr == NULL)
-        return -ENOMEM;
-    mr->pd = pd;
-    mr->base = base;
-    mr->iova_start = iova_start;
-    mr->length = length;
-    mr->access = access;
-    atomic_init(&mr->remote_valid, true);
+    mr->kind = mr->access & ACCESS_ON_DEMAND ? MEM_KIND_PAGED : MEM_KIND_PLAIN;
+    return 0;
+}
+
+int mem_table_add(struct mem_table *t, struct mr *entry)
+{
+    uint32_t index;
+
     lock_take(&t->lock);
     if (t->free_count == 0 && t->unused == MAX_MR) {
         lock_drop(&t->lock);
-        free(mr);
         return -ENOMEM;
     }
     index = t->free_count != 0 ? t->free_index[--t->free_count] : t->unused++;
-    mr->key = draw_key(t, index);
-    atomic_store_explicit(&t->slot[index], mr, memory_order_release);
+    entry->key = draw_key(t, index);
+    atomic_store_explicit(&t->slot[index], entry, memory_order_release);
     lock_drop(&t->lock);
-    atomic_fetch_add(&pd->children, 1);
+    atomic_fetch_add(&entry->pd->children, 1);
+    return 0;
+}
+
+static int reg(const struct mr *want, struct mr **out)
+{
+    struct mr *mr = malloc(sizeof(*mr));
+
+    if (mr == NULL)
+        return -ENOMEM;
+    *mr = *want;
+    if (mem_table_add(&want->pd->nic->mem, mr) != 0) {
+        free(mr);
+        return -ENOMEM;
+    }
     *out = mr;
     return 0;
 }
 
-void mem_mr_revoke(struct mr *mr)
+int mem_reg(struct pd *pd, void *base, uint64_t length, uint64_t iova_start, unsigned access,
+            struct mr **out)
+{
+    struct mr want = {
+        .pd = pd, .base = base, .length = length, .iova_start = iova_start, .access = access};
+    struct mr mr;
+    int err = mr_init(&mr, &want);
+
+    return err != 0 ? err : reg(&mr, out);
+}
+
+int mem_reg_null(struct pd *pd, struct mr **out)
+{
+    struct mr mr = {.pd = pd, .kind = MEM_KIND_NULL, .access = ACCESS_LOCAL_WRITE};
+
+    return reg(&mr, out);
+}
+
+int mem_reg_again(struct mr *old, bool keep_key, const struct mr *want, struct mr **out)
+{
+    struct mem_table *t = &old->pd->nic->mem;
+    uint32_t index = key_index(t, old->key);
+    struct mr *mr = malloc(sizeof(*mr));
+    int err;
+
+    if (mr == NULL)
+        return -ENOMEM;
+    err = mr_init(mr, want);
+    if (err != 0) {
+        free(mr);
+        return err;
+    }
+    lock_take(&t->lock);
+    if (old->windows != 0) {
+        lock_drop(&t->lock);
+        free(mr);
+        return -EBUSY;
+    }
+    mr->windows = 0;
+    mr->key = keep_key ? old->key : draw_key(t, index);
+    atomic_store_explicit(&t->slot[index], mr, memory_order_release);
+    lock_drop(&t->lock);
+    atomic_fetch_add(&mr->pd->children, 1);
+    *out = mr;
+    return 0;
+}
+
+void mem_mr_retire(struct mr *old)
+{
+    atomic_fetch_sub(&old->pd->children, 1);
+    free(old);
+}
+
+int mem_mr_revoke(struct mr *mr)
 {
     struct mem_table *t = &mr->pd->nic->mem;
+    int err = 0;
 
-    atomic_store_explicit(&t->slot[key_index(t, mr->key)], NULL, memory_order_release);
+    lock_take(&t->lock);
+    if (mr->windows != 0)
+        err = -EBUSY;
+    else
+        mem_table_hide(t, mr->key);
+    lock_drop(&t->lock);
+    return err;
+}
+
+void mem_table_hide(struct mem_table *t, uint32_t key)
+{
+    atomic_store_explicit(&t->slot[key_index(t, key)], NULL, memory_order_release);
+}
+
+void mem_table_remove(struct mem_table *t, uint32_t key)
+{
+    uint32_t index = key_index(t, key);
+
+    lock_take(&t->lock);
+    mem_table_hide(t, key);
+    t->last_low[index] = (uint16_t)key;
+    t->free_index[t->free_count++] = index;
+    lock_drop(&t->lock);
 }
 
 void mem_mr_free(struct mr *mr)
 {
-    struct mem_table *t = &mr->pd->nic->mem;
-    uint32_t index = key_index(t, mr->key);
-
-    lock_take(&t->lock);
-    atomic_store_explicit(&t->slot[index], NULL, memory_order_release);
-    t->free_index[t->free_count++] = index;
-    lock_drop(&t->lock);
-    atomic_fetch_sub(&mr->pd->children, 1);
-    free(mr);
+    mem_table_remove(&mr->pd->nic->mem, mr->key);
+    mem_mr_retire(mr);
 }
 
-static struct mr *find_mr(struct nic *nic, uint32_t key)
+struct mr *mem_table_at(struct mem_table *t, uint32_t key)
 {
-    struct mem_table *t = &nic->mem;
-    struct mr *mr = atomic_load_explicit(&t->slot[key_index(t, key)], memory_order_acquire);
+    return atomic_load_explicit(&t->slot[key_index(t, key)], memory_order_acquire);
+}
 
-    return mr != NULL && mr->key == key ? mr : NULL;
+/* What a null region reads as. One packet is the most that is read at once. */
+static uint8_t zeros[PATH_MTU_MAX_BYTES];
+
+static enum mem_verdict check_null(const struct mr *mr, const struct pd *pd, uint32_t key,
+                                   unsigned need, uint32_t from_qpn, uint8_t **addr)
+{
+    if (mr->key != key || from_qpn != 0)
+        return MEM_BAD_KEY;
+    if (mr->pd != pd)
+        return MEM_BAD_PD;
+    *addr = need & ACCESS_LOCAL_WRITE ? NULL : zeros;
+    return MEM_OK;
+}
+
+/* Memory on demand, whose bounds are good: is it there? */
+static enum mem_verdict check_paged(const struct mem_table *t, uint64_t n, unsigned need,
+                                    const uint8_t *addr)
+{
+    bool write = need & (ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC);
+
+    if (n > PATH_MTU_MAX_BYTES || t->touch == NULL || t->touch(addr, n, write))
+        return MEM_OK;
+    return MEM_BAD_RANGE;
 }
 
 enum mem_verdict mem_check(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
-                           uint64_t n, unsigned need, bool remote, uint8_t **addr)
+                           uint64_t n, unsigned need, uint32_t from_qpn, uint8_t **addr)
 {
-    const struct mr *mr = find_mr(nic, key);
-    uint64_t offset;
+    struct mr *mr = mem_table_at(&nic->mem, key);
+    bool paged = true;
+    enum mem_verdict v;
 
     if (mr == NULL)
         return MEM_BAD_KEY;
-    if (remote && !atomic_load_explicit(&mr->remote_valid, memory_order_acquire))
-        return MEM_BAD_KEY;
-    if (mr->pd != pd)
-        return MEM_BAD_PD;
-    if ((mr->access & need) != need)
-        return MEM_BAD_ACCESS;
-    if (va < mr->iova_start || n > mr->length)
-        return MEM_BAD_RANGE;
-    offset = va - mr->iova_start;
-    if (offset > mr->length - n)
-        return MEM_BAD_RANGE;
-    *addr = mr->base + offset;
-    return MEM_OK;
-}
-
-enum mem_verdict mem_invalidate(struct nic *nic, const struct pd *pd, uint32_t key)
-{
-    struct mr *mr = find_mr(nic, key);
-
-    if (mr == NULL)
-        return MEM_BAD_KEY;
-    if (mr->pd != pd)
-        return MEM_BAD_PD;
-    if (!atomic_exchange(&mr->remote_valid, false))
-        return MEM_BAD_KEY;
-    return MEM_OK;
+    if (mr->kind == MEM_KIND_PLAIN)
+        return mem_check_entry(mr, pd, key, va, n, need, addr);
+    if (mr->kind == MEM_KIND_NULL)
+        return check_null(mr, pd, key, need, from_qpn, addr);
+    if (mr->kind == MEM_KIND_WINDOW)
+        v = mw_check(mr, pd, key, va, n, need, from_qpn, addr, &paged);
+    else
+        v = mem_check_entry(mr, pd, key, va, n, need, addr);
+    return v == MEM_OK && paged ? check_paged(&nic->mem, n, need, *addr) : v;
 }
 
 /* The largest of 8, 4, 2, 1 bytes that ends at end, is aligned there and not longer than n. */
@@ -275,7 +361,7 @@ enum mem_verdict mem_check_sges(struct nic *nic, const struct pd *pd, const stru
 
         if (sge[i].length == 0)
             continue;
-        v = mem_check(nic, pd, sge[i].lkey, sge[i].addr, sge[i].length, need, false, &addr);
+        v = mem_check(nic, pd, sge[i].lkey, sge[i].addr, sge[i].length, need, 0, &addr);
         if (v != MEM_OK)
             return v;
     }
@@ -299,7 +385,7 @@ enum mem_verdict mem_gather(struct nic *nic, const struct pd *pd, const struct n
         }
         left = sge[i].length - offset;
         piece = left < n ? (uint32_t)left : n;
-        v = mem_check(nic, pd, sge[i].lkey, sge[i].addr + offset, piece, 0, false, &addr);
+        v = mem_check(nic, pd, sge[i].lkey, sge[i].addr + offset, piece, 0, 0, &addr);
         if (v != MEM_OK)
             return v;
         out[used++] = (struct span){.addr = addr, .bytes = piece};
@@ -331,7 +417,7 @@ enum mem_verdict mem_scatter_sges(struct nic *nic, const struct pd *pd, const st
         }
         left = sge[i].length - offset;
         piece = left < n ? (uint32_t)left : n;
-        v = mem_check(nic, pd, sge[i].lkey, sge[i].addr + offset, piece, ACCESS_LOCAL_WRITE, false,
+        v = mem_check(nic, pd, sge[i].lkey, sge[i].addr + offset, piece, ACCESS_LOCAL_WRITE, 0,
                       &place[places].addr);
         if (v != MEM_OK)
             return v;
@@ -340,7 +426,8 @@ enum mem_verdict mem_scatter_sges(struct nic *nic, const struct pd *pd, const st
         offset = 0;
     }
     for (int i = 0; i < places; i++) {
-        mem_scatter(place[i].addr, src, place[i].bytes);
+        if (place[i].addr != NULL)
+            mem_scatter(place[i].addr, src, place[i].bytes);
         src += place[i].bytes;
     }
     return MEM_OK;

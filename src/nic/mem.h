@@ -2,7 +2,7 @@
 /*
  * mem.h: protection domains and memory regions: who may touch which bytes. Every byte that the
  * engine reads or writes for a work request or a packet goes through mem_check first, and through
- * mem_scatter when it is written.
+ * mem_scatter when it is written. Memory windows are in mw.h.
  */
 #ifndef NIC_MEM_H
 #define NIC_MEM_H
@@ -19,7 +19,15 @@ struct qp;
 
 struct pd {
     struct nic *nic;
-    _Atomic uint32_t children; /* MRs, QPs, SRQs, AHs; must be 0 to free */
+    _Atomic uint32_t children; /* MRs, MWs, QPs, SRQs, AHs; must be 0 to free */
+};
+
+/* What an entry of the key table is. All but the first take the slow way through mem_check. */
+enum mem_kind {
+    MEM_KIND_PLAIN,  /* a region whose memory was there when it was registered */
+    MEM_KIND_PAGED,  /* ACCESS_ON_DEMAND: asked for page by page when it is used */
+    MEM_KIND_NULL,   /* reads are zeros, writes vanish; only locally */
+    MEM_KIND_WINDOW, /* the entry of a struct mw */
 };
 
 /*
@@ -34,15 +42,15 @@ struct mr {
     uint64_t length;
     unsigned access; /* ACCESS_*; LOCAL_READ is implied */
     uint32_t key;
-    _Atomic bool
-        remote_valid; /* false after an invalidate: the rkey is refused, the lkey still good */
+    enum mem_kind kind;
+    uint32_t windows; /* bound to it; under the table's lock */
 };
 
 enum mem_verdict {
     MEM_OK,
-    MEM_BAD_KEY,    /* no such key, or invalidated (remote) */
+    MEM_BAD_KEY,    /* no such key, or not one that may be used so */
     MEM_BAD_PD,     /* region of another protection domain */
-    MEM_BAD_RANGE,  /* bytes outside the region, or wrapping */
+    MEM_BAD_RANGE,  /* bytes outside the region, or wrapping, or not there (on demand) */
     MEM_BAD_ACCESS, /* right not granted */
 };
 
@@ -57,6 +65,7 @@ struct mem_table {
         *last_low; /* MAX_MR: low key bits an index had last, so that they are not drawn again */
     uint32_t index_secret; /* 16 bits */
     struct rng rng;
+    bool (*touch)(const void *addr, uint64_t n, bool write); /* see struct nic_config */
 };
 
 int mem_init(struct mem_table *t, uint64_t seed); /* 0 or -ENOMEM */
@@ -70,28 +79,66 @@ int mem_pd_destroy(struct pd *pd);
 /*
  * Registers length bytes at base, to be named iova_start (as seen by WRs and peers). 0; -EINVAL:
  * unknown access bits, remote write or atomic without local write (IBA 10.6.3.1), length that
- * wraps; -ENOMEM. Zero length is allowed.
+ * wraps; -ENOMEM. Zero length is allowed. What is registered on demand is looked for when it is
+ * used.
  */
 int mem_reg(struct pd *pd, void *base, uint64_t length, uint64_t iova_start, unsigned access,
             struct mr **out);
+/* A region of all addresses whose bytes read as zero and where what is written vanishes. */
+int mem_reg_null(struct pd *pd, struct mr **out);
+/*
+ * Registers the region anew in old's place, with old's key if that is to stay. As mem_reg; and
+ * -EBUSY: a window is bound to it. From then on old's rights are gone; the caller frees it with
+ * mem_mr_retire after a grace period as below.
+ */
+int mem_reg_again(struct mr *old, bool keep_key, const struct mr *want, struct mr **out);
+void mem_mr_retire(struct mr *old);
 /*
  * Ends the key, at once for every later mem_check. The caller then waits until no nic_input or
  * nic_output that had passed its check is still running, and only then frees with mem_mr_free:
- * after that not a byte lands.
+ * after that not a byte lands. 0, or -EBUSY: a window is bound to it.
  */
-void mem_mr_revoke(struct mr *mr);
+int mem_mr_revoke(struct mr *mr);
 void mem_mr_free(struct mr *mr);
 
 /*
  * May pd use [va, va+n) of key with these rights (ACCESS_* bits; 0: local read)? On MEM_OK *addr is
- * the place in this process. remote: the key came from a peer. n == 0 is never asked: the caller
- * skips the check (IBA C9-88).
+ * the place in this process, NULL for what is to vanish. from_qpn: of the QP to which a peer sent
+ * the key; 0: it is an lkey. n == 0 is never asked: the caller skips the check (IBA C9-88). Memory
+ * on demand is asked for when n is at most one packet: more is a promise, and its pieces follow.
  */
 enum mem_verdict mem_check(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
-                           uint64_t n, unsigned need, bool remote, uint8_t **addr);
-/* Ends remote use of a key that is valid for pd (SEND with Invalidate, LOCAL_INV). MEM_OK or why
- * not. */
-enum mem_verdict mem_invalidate(struct nic *nic, const struct pd *pd, uint32_t key);
+                           uint64_t n, unsigned need, uint32_t from_qpn, uint8_t **addr);
+
+/* Between mem.c and mw.c. Gives the entry a place and a key and makes it known: 0 or -ENOMEM. */
+int mem_table_add(struct mem_table *t, struct mr *entry);
+/* Nothing finds the entry any more. With the lock held. */
+void mem_table_hide(struct mem_table *t, uint32_t key);
+/* The place is free again, for others than this key. Takes the lock. */
+void mem_table_remove(struct mem_table *t, uint32_t key);
+/* What stands in the place of this key, whatever its key is; or NULL. */
+struct mr *mem_table_at(struct mem_table *t, uint32_t key);
+/* Key, domain, rights and bounds of a region or a bound window. */
+static inline enum mem_verdict mem_check_entry(const struct mr *mr, const struct pd *pd,
+                                               uint32_t key, uint64_t va, uint64_t n, unsigned need,
+                                               uint8_t **addr)
+{
+    uint64_t offset;
+
+    if (mr->key != key)
+        return MEM_BAD_KEY;
+    if (mr->pd != pd)
+        return MEM_BAD_PD;
+    if ((mr->access & need) != need)
+        return MEM_BAD_ACCESS;
+    if (va < mr->iova_start || n > mr->length)
+        return MEM_BAD_RANGE;
+    offset = va - mr->iova_start;
+    if (offset > mr->length - n)
+        return MEM_BAD_RANGE;
+    *addr = mr->base + offset;
+    return MEM_OK;
+}
 
 /*
  * Copies so that a reader that polls the last byte never sees it before an earlier one: everything

@@ -38,6 +38,7 @@ int nic_create(const struct nic_config *config, struct nic **out)
         free(nic);
         return err;
     }
+    nic->mem.touch = config->touch;
     err = gsi_init(&nic->gsi, config->gsi_mads,
                    config->gsi_mads ? rng_below(&nic->rng, 1u << 24) : 0);
     if (err != 0) {

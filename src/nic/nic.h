@@ -36,6 +36,8 @@ struct nic_config {
     uint32_t window_bytes; /* what one QP may have in flight towards a peer; 0: 256 KiB */
     uint32_t max_qp_wr;    /* 0: MAX_WR */
     uint32_t gsi_mads;     /* MADs that may wait at QP 1, each way; 0: QP 1 is not served */
+    /* Is this memory of an on-demand region there, and writable? Must not fault. NULL: it is. */
+    bool (*touch)(const void *addr, uint64_t n, bool write);
 };
 
 struct nic {

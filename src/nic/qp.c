@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "nic/mw.h"
 #include "nic/nic.h"
 #include "nic/qp_table.h"
 #include "nic/roce/datagram.h"
@@ -158,6 +159,7 @@ void qp_unlink(struct qp *qp)
 void qp_free(struct qp *qp)
 {
     nic_forget_qp(qp);
+    mw_unbind_all(qp);
     purge_cqs(qp);
     for (int i = 0; i < QP_EVENT_COUNT; i++)
         event_drop(qp->nic, &qp->event[i]);

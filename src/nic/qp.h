@@ -55,6 +55,7 @@ struct qp {
     struct recv_current recv; /* what the responder is filling */
     struct requester req;
     struct responder resp;
+    _Atomic uint32_t windows;   /* of type 2, bound to it */
     bool sqd_pending;           /* SQD asked for, not drained yet */
     enum last_train last_train; /* nic_output */
     struct nic_event event[QP_EVENT_COUNT];

@@ -24,7 +24,7 @@ enum { ATOMIC_BYTES = 8 };
 #define TYPES_UC (TYPES_RC | TYPE(UC))
 #define TYPES_UD (TYPES_UC | TYPE(UD) | TYPE(GSI))
 
-/* What each opcode of the verbs model is here. types 0: known, offered by none yet. */
+/* What each opcode of the verbs model is here. */
 static const struct opcode_rule {
     unsigned types;
     enum wc_opcode wc;
@@ -39,7 +39,7 @@ static const struct opcode_rule {
     [WR_ATOMIC_CMP_AND_SWP] = {TYPES_RC, WC_COMP_SWAP,  false, true },
     [WR_ATOMIC_FETCH_AND_ADD] = {TYPES_RC, WC_FETCH_ADD,  false, true },
     [WR_LOCAL_INV] = {TYPES_RC, WC_LOCAL_INV,  false, false},
-    [WR_BIND_MW] = {0,        WC_BIND_MW,    false, false},
+    [WR_BIND_MW] = {TYPES_RC, WC_BIND_MW,    false, false},
     [WR_SEND_WITH_INV] = {TYPES_RC, WC_SEND,       true,  false},
 };
 

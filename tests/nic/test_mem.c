@@ -219,7 +219,6 @@ static void case_15_other_pd(void **state)
     for (int remote = 0; remote < 2; remote++)
         assert_int_equal(mem_check(f->nic, f->other, mr->key, mr->iova_start, 8, 0, remote, &addr),
                          MEM_BAD_PD);
-    assert_int_equal(mem_invalidate(f->nic, f->other, mr->key), MEM_BAD_PD);
     assert_int_equal(check(f, mr, 0, 8, ACCESS_REMOTE_WRITE), MEM_OK);
     drop(mr);
 }
@@ -315,19 +314,164 @@ static void mem_reg__all_indexes(void **state)
     free(mr);
 }
 
-static void mem_invalidate__rkey_only(void **state)
+/* An entry that stands for all addresses: nothing is there, and nothing stays. */
+static void mem_reg_null__zeros_and_nowhere(void **state)
 {
     struct fixture *f = *state;
-    struct mr *mr = reg(f, AREA, ACCESS_REMOTE_READ);
+    struct mr *mr;
     uint8_t *addr;
 
-    assert_int_equal(mem_invalidate(f->nic, f->pd, mr->key ^ 1), MEM_BAD_KEY);
-    assert_int_equal(mem_check(f->nic, f->pd, mr->key, mr->iova_start, 8, 0, true, &addr), MEM_OK);
-    assert_int_equal(mem_invalidate(f->nic, f->pd, mr->key), MEM_OK);
-    assert_int_equal(mem_check(f->nic, f->pd, mr->key, mr->iova_start, 8, 0, true, &addr),
-                     MEM_BAD_KEY);
-    assert_int_equal(check(f, mr, 0, 8, 0), MEM_OK);
-    assert_int_equal(mem_invalidate(f->nic, f->pd, mr->key), MEM_BAD_KEY); /* already */
+    assert_int_equal(mem_reg_null(f->pd, &mr), 0);
+    const uint64_t at[] = {0, 1, (uintptr_t)f->area, UINT64_MAX - 8};
+    for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+        struct nic_sge sge = {at[i], 8, mr->key};
+        uint8_t data[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+        struct span span[2];
+        uint16_t spans = 0;
+
+        assert_int_equal(mem_gather(f->nic, f->pd, &sge, 1, 0, 8, span, &spans), MEM_OK);
+        assert_int_equal(spans, 1);
+        for (int k = 0; k < 8; k++)
+            assert_int_equal(span[0].addr[k], 0);
+        assert_int_equal(mem_scatter_sges(f->nic, f->pd, &sge, 1, 0, data, 8), MEM_OK);
+        assert_int_equal(mem_gather(f->nic, f->pd, &sge, 1, 0, 8, span, &spans), MEM_OK);
+        assert_int_equal(span[1].addr[0], 0);
+        assert_int_equal(mem_check(f->nic, f->pd, mr->key, at[i], 8, 0, 7, &addr), MEM_BAD_KEY);
+        assert_int_equal(mem_check(f->nic, f->other, mr->key, at[i], 8, 0, 0, &addr), MEM_BAD_PD);
+        assert_int_equal(mem_check(f->nic, f->pd, mr->key ^ 1, at[i], 8, 0, 0, &addr), MEM_BAD_KEY);
+    }
+    drop(mr);
+}
+
+/* What touch says, and what it was asked. */
+static struct {
+    const void *addr;
+    uint64_t n;
+    bool write, there;
+    int asked;
+} touched;
+
+static bool touch(const void *addr, uint64_t n, bool write)
+{
+    touched.addr = addr;
+    touched.n = n;
+    touched.write = write;
+    touched.asked++;
+    return touched.there;
+}
+
+/* On demand: the host is asked for each piece that is about to be used, and for no more. */
+static void mem_check__on_demand(void **state)
+{
+    static const struct {
+        unsigned need;
+        uint64_t n;
+        bool there, asked, write;
+    } row[] = {
+        {0,                    8,                      true,  true,  false},
+        {0,                    8,                      false, true,  false},
+        {ACCESS_REMOTE_READ,   8,                      true,  true,  false},
+        {ACCESS_REMOTE_READ,   8,                      false, true,  false},
+        {ACCESS_LOCAL_WRITE,   8,                      false, true,  true },
+        {ACCESS_REMOTE_WRITE,  PATH_MTU_MAX_BYTES,     true,  true,  true },
+        {ACCESS_REMOTE_WRITE,  PATH_MTU_MAX_BYTES,     false, true,  true },
+        {ACCESS_REMOTE_ATOMIC, 8,                      false, true,  true },
+        {ACCESS_REMOTE_WRITE,  PATH_MTU_MAX_BYTES + 1, false, false, false},
+        {0,                    1u << 30,               false, false, false},
+    };
+    struct fixture *f = *state;
+    struct mr *mr;
+    uint8_t *addr;
+
+    f->nic->mem.touch = touch;
+    assert_int_equal(mem_reg(f->pd, NULL, UINT64_MAX, 0,
+                             ACCESS_ON_DEMAND | ACCESS_LOCAL_WRITE | ACCESS_REMOTE_READ |
+                                 ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC,
+                             &mr),
+                     0);
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        const uint64_t va = (uintptr_t)f->area;
+
+        touched.asked = 0;
+        touched.there = row[i].there;
+        assert_int_equal(mem_check(f->nic, f->pd, mr->key, va, row[i].n, row[i].need, 9, &addr),
+                         row[i].there || !row[i].asked ? MEM_OK : MEM_BAD_RANGE);
+        assert_int_equal(touched.asked, row[i].asked);
+        if (row[i].asked) {
+            assert_ptr_equal(touched.addr, f->area);
+            assert_int_equal(touched.n, row[i].n);
+            assert_int_equal(touched.write, row[i].write);
+        }
+    }
+    touched.asked = 0; /* what is wrong anyhow is not looked for */
+    assert_int_equal(mem_check(f->nic, f->other, mr->key, 0, 8, 0, 9, &addr), MEM_BAD_PD);
+    assert_int_equal(mem_check(f->nic, f->pd, mr->key ^ 1, 0, 8, 0, 9, &addr), MEM_BAD_KEY);
+    assert_int_equal(touched.asked, 0);
+    drop(mr);
+    f->nic->mem.touch = NULL;
+}
+
+/* The next life of a region: with its key where that is to stay, and its own rights and place. */
+static void mem_reg_again__each_change(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t *addr;
+
+    for (int keep = 0; keep < 2; keep++) {
+        struct mr *old = reg(f, AREA, ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE), *mr;
+        const uint32_t key = old->key;
+        struct mr want = *old;
+
+        want.pd = f->other;
+        want.base = f->area + 8;
+        want.iova_start = 0x1000;
+        want.length = 16;
+        want.access = ACCESS_REMOTE_READ;
+        assert_int_equal(mem_reg_again(old, keep, &want, &mr), 0);
+        assert_int_equal(mr->key == key, keep);
+        assert_int_equal(mr->key >> 16, key >> 16);
+        assert_int_equal(mem_check(f->nic, f->pd, mr->key, 0x1000, 8, 0, 0, &addr), MEM_BAD_PD);
+        assert_int_equal(
+            mem_check(f->nic, f->other, mr->key, 0x1008, 8, ACCESS_REMOTE_READ, 9, &addr), MEM_OK);
+        assert_ptr_equal(addr, f->area + 16);
+        assert_int_equal(mem_check(f->nic, f->other, mr->key, 0x1009, 8, 0, 9, &addr),
+                         MEM_BAD_RANGE);
+        assert_int_equal(
+            mem_check(f->nic, f->other, mr->key, 0x1000, 8, ACCESS_REMOTE_WRITE, 9, &addr),
+            MEM_BAD_ACCESS);
+        if (!keep)
+            assert_int_equal(mem_check(f->nic, f->other, key, 0x1000, 8, 0, 9, &addr), MEM_BAD_KEY);
+        assert_int_equal(atomic_load(&f->other->children), 1);
+        mem_mr_retire(old);
+        assert_int_equal(atomic_load(&f->pd->children), 0);
+        drop(mr);
+    }
+}
+
+/* What cannot be leaves the region as it is. */
+static void mem_reg_again__refused(void **state)
+{
+    struct fixture *f = *state;
+    struct mr *mr = reg(f, AREA, ACCESS_LOCAL_WRITE), *more;
+    const struct {
+        unsigned access;
+        uint64_t length;
+    } row[] = {
+        {ACCESS_REMOTE_WRITE,           8         },
+        {ACCESS_REMOTE_ATOMIC,          8         },
+        {ACCESS_LOCAL_WRITE | 1u << 15, 8         },
+        {ACCESS_LOCAL_WRITE,            UINT64_MAX},
+    };
+
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        struct mr want = *mr;
+
+        want.access = row[i].access;
+        want.length = row[i].length;
+        assert_int_equal(mem_reg_again(mr, i % 2, &want, &more), -EINVAL);
+        assert_int_equal(check(f, mr, 0, 8, ACCESS_LOCAL_WRITE), MEM_OK);
+        assert_int_equal(atomic_load(&f->pd->children), 1);
+    }
     drop(mr);
 }
 
@@ -669,7 +813,10 @@ int main(void)
         CASE(case_28_keys_change),
         CASE(case_28_same_bits_drawn_again),
         CASE(mem_reg__all_indexes),
-        CASE(mem_invalidate__rkey_only),
+        CASE(mem_reg_null__zeros_and_nowhere),
+        CASE(mem_check__on_demand),
+        CASE(mem_reg_again__each_change),
+        CASE(mem_reg_again__refused),
         cmocka_unit_test(mem_scatter__exact_bytes),
         cmocka_unit_test(mem_scatter__nothing_before_the_last_line),
         cmocka_unit_test(mem_scatter__last_byte_last),

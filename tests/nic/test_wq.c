@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "objects.h"
+#include "window.h"
 
 enum { DEPTH = 4, INLINE = 64 };
 
@@ -225,14 +226,15 @@ static void case_13_opcode(void **state)
     static const struct {
         int opcode, err;
     } rows[] = {
-        {99,               -EINVAL    },
-        {10,               -EINVAL    },
-        {-1,               -EINVAL    },
-        {WR_LOCAL_INV,     0          },
-        {WR_BIND_MW,       -EOPNOTSUPP},
-        {WR_SEND,          0          },
-        {WR_SEND_WITH_IMM, 0          },
-        {WR_SEND_WITH_INV, 0          },
+        {99,               -EINVAL},
+        {10,               -EINVAL},
+        {11,               -EINVAL},
+        {-1,               -EINVAL},
+        {WR_LOCAL_INV,     0      },
+        {WR_BIND_MW,       0      },
+        {WR_SEND,          0      },
+        {WR_SEND_WITH_IMM, 0      },
+        {WR_SEND_WITH_INV, 0      },
     };
     struct objects *o = *state;
 
@@ -255,7 +257,7 @@ static void wq_post_send__opcodes_of_each_type(void **state)
         SEND = 1 << WR_SEND | 1 << WR_SEND_WITH_IMM,
         WRITE = 1 << WR_RDMA_WRITE | 1 << WR_RDMA_WRITE_WITH_IMM,
         RC = SEND | WRITE | 1 << WR_SEND_WITH_INV | 1 << WR_RDMA_READ | 1 << WR_LOCAL_INV |
-             1 << WR_ATOMIC_CMP_AND_SWP | 1 << WR_ATOMIC_FETCH_AND_ADD,
+             1 << WR_BIND_MW | 1 << WR_ATOMIC_CMP_AND_SWP | 1 << WR_ATOMIC_FETCH_AND_ADD,
     };
     static const struct {
         enum qp_type type;
@@ -428,21 +430,25 @@ static void no_train(struct nic_sink *sink, const struct train *t)
     fail();
 }
 
-/* LOCAL_INV needs no peer: the key is refused to peers from its completion on; an unknown key fails
- * the QP. */
+/* LOCAL_INV needs no peer: the key is refused to peers from its completion on; one that names no
+ * bound window any more fails the QP. */
 static void case_27_local_inv(void **state)
 {
     struct objects *o = *state;
     struct nic_sink sink = {.train = no_train};
     uint8_t area[8], *addr;
     struct mr *mr;
+    struct mw *mw;
     struct nic_wc wc;
 
-    assert_int_equal(mem_reg(o->pd, area, 8, 0, ACCESS_REMOTE_READ, &mr), 0);
+    assert_int_equal(mem_reg(o->pd, area, 8, 0, ACCESS_MW_BIND, &mr), 0);
+    assert_int_equal(mw_create(o->pd, MW_TYPE_2, &mw), 0);
+    assert_true(window_bind(o->qp, mw, mr, 0, 8, ACCESS_REMOTE_READ));
+    const uint32_t key = mw_key(mw), from = o->qp->qpn;
+    assert_int_equal(mem_check(o->nic, o->pd, key, 0, 8, ACCESS_REMOTE_READ, from, &addr), MEM_OK);
     objects_bring(o, QP_STATE_RTS);
     for (int round = 0; round < 2; round++) {
-        struct nic_send_wr wr = {
-            .opcode = WR_LOCAL_INV, .flags = WR_SIGNALED, .imm_or_inv = mr->key};
+        struct nic_send_wr wr = {.opcode = WR_LOCAL_INV, .flags = WR_SIGNALED, .imm_or_inv = key};
 
         assert_int_equal(wq_post_send(o->qp, &wr), 0);
         nic_output(o->nic, 1, &sink, 8);
@@ -450,9 +456,11 @@ static void case_27_local_inv(void **state)
         assert_int_equal(wc.status, round == 0 ? WC_SUCCESS : WC_MW_BIND_ERR);
         assert_int_equal(wc.opcode, WC_LOCAL_INV);
         assert_int_equal(o->qp->state, round == 0 ? QP_STATE_RTS : QP_STATE_ERR);
-        assert_int_equal(mem_check(o->nic, o->pd, mr->key, 0, 8, ACCESS_REMOTE_READ, true, &addr),
+        assert_int_equal(mem_check(o->nic, o->pd, key, 0, 8, ACCESS_REMOTE_READ, from, &addr),
                          MEM_BAD_KEY);
     }
+    mw_revoke(mw);
+    mw_free(mw);
     mem_mr_revoke(mr);
     mem_mr_free(mr);
 }

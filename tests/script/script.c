@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../nic/window.h"
 #include "wire/print.h"
 #include "wire/roce.h"
 
@@ -36,7 +37,9 @@ struct script {
     struct cq *scq, *rcq;
     struct srq *srq;
     struct mr *mr[K_COUNT];
-    uint32_t key[K_COUNT + 2];
+    uint32_t key[K_COUNT + 3];
+    struct mr *window_mr; /* what the window is bound to */
+    struct mw *mw;
     struct qp *qp;
     struct nic_qp_attr attr;
     uint64_t now;
@@ -203,6 +206,18 @@ static void setup_keys(void)
     s.key[K_NONE] = s.key[K_ALL] ^ 1;
 }
 
+/* The QP, whatever it is, has a window bound to it. */
+static void setup_window(void)
+{
+    const unsigned all = ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC;
+    assert_int_equal(mem_reg(s.pd, s.memory, MEMORY_BYTES, (uintptr_t)s.memory,
+                             ACCESS_LOCAL_WRITE | ACCESS_MW_BIND, &s.window_mr),
+                     0);
+    assert_int_equal(mw_create(s.pd, MW_TYPE_2, &s.mw), 0);
+    assert_true(window_bind(s.qp, s.mw, s.window_mr, (uintptr_t)s.memory, SMALL_BYTES, all));
+    s.key[K_WINDOW] = mw_key(s.mw);
+}
+
 static int modify_ud(enum qp_state from, enum qp_state to)
 {
     unsigned mask = QP_ATTR_STATE;
@@ -313,12 +328,17 @@ static void setup(const struct dialogue *d)
     assert_int_equal(cq_create(s.nic, (int)d->with.cqe, &s.scq, &s.scq), 0);
     assert_int_equal(cq_create(s.nic, (int)d->with.cqe, &s.rcq, &s.rcq), 0);
     setup_qp(&d->with);
+    setup_window();
 }
 
 static void teardown(void)
 {
     qp_unlink(s.qp);
     qp_free(s.qp);
+    mw_revoke(s.mw);
+    mw_free(s.mw);
+    assert_int_equal(mem_mr_revoke(s.window_mr), 0);
+    mem_mr_free(s.window_mr);
     if (s.srq != NULL)
         assert_int_equal(wq_srq_destroy(s.srq), 0);
     assert_int_equal(cq_destroy(s.scq), 0);

@@ -55,7 +55,8 @@ enum key {
     K_SKEW,  /* all rights; its address is that of memory, its first byte is memory's 4th */
     K_OTHER, /* whole memory, all rights, in another protection domain */
     K_COUNT,
-    K_NONE, /* no region's */
+    K_NONE,   /* no region's */
+    K_WINDOW, /* RC: the first SMALL_BYTES, all rights; a type 2 window bound to the QP */
 };
 
 /* What is odd about an incoming packet. */

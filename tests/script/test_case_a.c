@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "../nic/window.h"
 #include "pair.h"
 
 enum { INLINE_BYTES = 64 };
@@ -32,6 +33,12 @@ static void drop_mr(struct mr *mr)
 {
     mem_mr_revoke(mr);
     mem_mr_free(mr);
+}
+
+static void drop_mw(struct mw *mw)
+{
+    mw_revoke(mw);
+    mw_free(mw);
 }
 
 /* Inline data of every length is what arrives, and not a byte more. */
@@ -144,28 +151,32 @@ static void case_27_write_invalidate_write(void **state)
     for (int by_peer = 0; by_peer < 2; by_peer++) {
         struct pair p;
         struct mr *mr;
+        struct mw *mw;
         begin(&p, (struct pair_config){.retry = 7});
         struct side *b = &p.side[B];
         assert_int_equal(mem_reg(b->pd, b->memory, 64, (uintptr_t)b->memory,
-                                 ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE, &mr),
+                                 ACCESS_LOCAL_WRITE | ACCESS_MW_BIND, &mr),
                          0);
+        assert_int_equal(mw_create(b->pd, MW_TYPE_2, &mw), 0);
+        assert_true(window_bind(b->qp, mw, mr, (uintptr_t)b->memory, 64, ACCESS_REMOTE_WRITE));
+        const uint32_t key = mw_key(mw);
         memset(p.side[A].memory, 0x77, 8);
-        pair_post(&p, A, (struct work){WR_RDMA_WRITE, .id = 1, .len = 4, .rkey = mr->key});
+        pair_post(&p, A, (struct work){WR_RDMA_WRITE, .id = 1, .len = 4, .rkey = key});
         pair_settle(&p);
         pair_sent(&p, A, 1, WC_SUCCESS);
         pair_recv(&p, B, (struct work){.id = 9, .at = 1024, .len = 8});
         if (by_peer)
-            pair_post(&p, A, (struct work){WR_SEND_WITH_INV, .id = 2, .imm = mr->key});
+            pair_post(&p, A, (struct work){WR_SEND_WITH_INV, .id = 2, .imm = key});
         else
-            pair_post(&p, B, (struct work){WR_LOCAL_INV, .id = 2, .imm = mr->key});
+            pair_post(&p, B, (struct work){WR_LOCAL_INV, .id = 2, .imm = key});
         pair_settle(&p);
         pair_sent(&p, by_peer ? A : B, 2, WC_SUCCESS);
         if (by_peer) {
             struct nic_wc wc = pair_received(&p, B, 9, WC_SUCCESS);
             assert_int_equal(wc.flags, WC_WITH_INV);
-            assert_int_equal(wc.imm_or_inv, mr->key);
+            assert_int_equal(wc.imm_or_inv, key);
         }
-        pair_post(&p, A, (struct work){WR_RDMA_WRITE, .id = 3, .len = 8, .rkey = mr->key});
+        pair_post(&p, A, (struct work){WR_RDMA_WRITE, .id = 3, .len = 8, .rkey = key});
         pair_settle(&p);
         pair_sent(&p, A, 3, WC_REM_ACCESS_ERR);
         pair_event(&p, B, EVENT_QP_ACCESS_ERR);
@@ -173,6 +184,7 @@ static void case_27_write_invalidate_write(void **state)
             pair_received(&p, B, 9, WC_WR_FLUSH_ERR);
         for (int i = 0; i < 64; i++)
             assert_int_equal(b->memory[i], i < 4 ? 0x77 : 0);
+        drop_mw(mw);
         drop_mr(mr);
         end(&p);
     }

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "../golden/pcap_read.h"
+#include "../nic/window.h"
 #include "nic/nic.h"
 #include "wire/aeth.h"
 #include "wire/net.h"
@@ -42,6 +43,7 @@ struct region {
     uint64_t lo, hi;
     uint8_t *memory;
     struct mr *mr;
+    struct mw *mw; /* the key was a window's, that a packet invalidates; else NULL */
 };
 
 static struct golden {
@@ -158,6 +160,19 @@ static bool is_fatal(const struct packet *p)
            aeth_value(p->h.aeth.syndrome) != NAK_PSN_SEQUENCE;
 }
 
+static void make_window(struct region *r)
+{
+    bool window = false;
+    for (int i = 0; i < g.packets; i++)
+        window |= (opcode_info(g.packet[i].h.bth.opcode)->headers & HDR_IETH) &&
+                  g.packet[i].h.ieth == r->rkey;
+    if (!window)
+        return;
+    assert_int_equal(mw_create(g.pd, MW_TYPE_2, &r->mw), 0);
+    assert_true(window_bind(g.qp, r->mw, r->mr, r->lo, r->hi - r->lo,
+                            ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE));
+}
+
 static void make_regions(void)
 {
     for (int i = 0; i < g.packets && !is_fatal(&g.packet[i]); i++) {
@@ -183,9 +198,10 @@ static void make_regions(void)
         assert_non_null(r->memory);
         assert_int_equal(mem_reg(g.pd, r->memory, r->hi - r->lo, r->lo,
                                  ACCESS_LOCAL_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE |
-                                     ACCESS_REMOTE_ATOMIC,
+                                     ACCESS_REMOTE_ATOMIC | ACCESS_MW_BIND,
                                  &r->mr),
                          0);
+        make_window(r);
     }
 }
 
@@ -321,7 +337,7 @@ static void put(int i)
                     : headers & HDR_IETH    ? p->h.ieth
                                             : p->h.reth.rkey;
     const struct region *r = find_region(rkey);
-    uint32_t key = r != NULL ? r->mr->key : 0;
+    uint32_t key = r == NULL ? 0 : r->mw != NULL ? mw_key(r->mw) : r->mr->key;
     in.h.reth.rkey = in.h.atomic.rkey = in.h.ieth = key;
     in.h.bth.dest_qp = g.qp->qpn;
     prepare_memory(i);
@@ -375,6 +391,10 @@ static void engine_destroy(void)
     qp_unlink(g.qp);
     qp_free(g.qp);
     for (int i = 0; i < g.regions; i++) {
+        if (g.region[i].mw != NULL) {
+            mw_revoke(g.region[i].mw);
+            mw_free(g.region[i].mw);
+        }
         mem_mr_revoke(g.region[i].mr);
         mem_mr_free(g.region[i].mr);
         free(g.region[i].memory);

@@ -131,7 +131,7 @@ static const struct dialogue dialogues[] = {
         {CELL, .at = 64, .a = 1234}, {CELL, .at = 72, .a = UINT64_MAX})},
 
     {"local_inv__no_packet_and_in_order", false, WITH(), STEPS(
-        POST0(1), {POST, WR_LOCAL_INV, .id = 2, .imm = K_SMALL}, POST0(3), OUT0(100), OUT0(101),
+        POST0(1), {POST, WR_LOCAL_INV, .id = 2, .imm = K_WINDOW}, POST0(3), OUT0(100), OUT0(101),
         {SILENT},
         ACK(.psn = 101, .msn = 2), SENT(1), {SCQE, WC_LOCAL_INV, .id = 2}, SENT(3))},
     /* Bits and numbers. */
@@ -301,7 +301,7 @@ static const struct dialogue dialogues[] = {
         ACK(.psn = 104, .msn = 3), SENT(2), SENT(3))},
     {"credits__a_local_operation_is_no_message", false, WITH(), STEPS(
         POST0(1), OUT0(100), ACK(.psn = 100, .msn = 1, .syn = CREDITS(2)), SENT(1),
-        {POST, WR_LOCAL_INV, .id = 2, .imm = K_SMALL}, POST0(3), POST0(4), POST0(5), OUT0(101),
+        {POST, WR_LOCAL_INV, .id = 2, .imm = K_WINDOW}, POST0(3), POST0(4), POST0(5), OUT0(101),
         OUT0(102), {SILENT}, {SCQE, WC_LOCAL_INV, .id = 2}, ACK(.psn = 102, .msn = 3), OUT0(103),
         SENT(3), SENT(4), ACK(.psn = 103, .msn = 4), SENT(5))},
     {"credits__a_long_send_is_one_message", false, WITH(.window_bytes = 2048), STEPS(
@@ -436,7 +436,7 @@ static const struct dialogue dialogues[] = {
         {SILENT})},
     {"post__no_such_opcode", true, WITH(), STEPS({POST, 99, .err = -EINVAL},
         {POST, -1, .err = -EINVAL}, POST0(1), OUT0(100), ACK(.psn = 100, .msn = 1), SENT(1))},
-    {"post__opcode_not_offered", true, WITH(), STEPS({POST, WR_BIND_MW, .err = -EOPNOTSUPP},
+    {"post__opcode_unknown", true, WITH(), STEPS({POST, WR_BIND_MW + 2, .err = -EINVAL},
         POST0(1), OUT0(100), ACK(.psn = 100, .msn = 1), SENT(1))},
     {"post__too_many_sges", true, WITH(),
         STEPS({POST, WR_SEND, .len = 10, .sges = 5, .err = -EINVAL}, POST0(1), OUT0(100),
@@ -503,8 +503,8 @@ static const struct dialogue dialogues[] = {
         {REVOKE, .key = K_SMALL}, {TIME, .ns = 8192}, {SILENT}, FAILED(1, WC_LOC_PROT_ERR),
         {STATE, QP_STATE_ERR})},
     {"local_inv__ends_the_key_for_the_peer", true, WITH(), STEPS(
-        {POST, WR_LOCAL_INV, .id = 1, .imm = K_SMALL}, {SILENT}, {SCQE, WC_LOCAL_INV, .id = 1},
-        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .key = K_SMALL},
+        {POST, WR_LOCAL_INV, .id = 1, .imm = K_WINDOW}, {SILENT}, {SCQE, WC_LOCAL_INV, .id = 1},
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .key = K_WINDOW},
         {OUT, OP_ACKNOWLEDGE, .psn = 5, .syn = NAK(NAK_REMOTE_ACCESS)},
         {EVENT, EVENT_QP_ACCESS_ERR},
         {STATE, QP_STATE_ERR})},
@@ -512,12 +512,18 @@ static const struct dialogue dialogues[] = {
         POST0(1), {POST, WR_LOCAL_INV, .id = 2, .imm = K_NONE}, POST0(3), OUT0(100), {SILENT},
         ACK(.psn = 100, .msn = 1),
         SENT(1), FAILED(2, WC_MW_BIND_ERR), FLUSHED(3), {STATE, QP_STATE_ERR})},
+    {"local_inv__a_region_stays", true, WITH(), STEPS(
+        {POST, WR_LOCAL_INV, .id = 1, .imm = K_ALL}, {SILENT}, FAILED(1, WC_MW_BIND_ERR),
+        {STATE, QP_STATE_ERR})},
+    {"local__window_key_is_no_lkey", true, WITH(), STEPS(
+        {POST, WR_SEND, .id = 1, .len = 4, .key = K_WINDOW}, {SILENT}, FAILED(1, WC_LOC_PROT_ERR),
+        {STATE, QP_STATE_ERR})},
     {"local_inv__a_bad_wr_right_behind_it_fails", true, WITH(), STEPS(
-        {POST, WR_LOCAL_INV, .id = 1, .imm = K_SMALL},
+        {POST, WR_LOCAL_INV, .id = 1, .imm = K_WINDOW},
         {POST, WR_SEND, .id = 2, .len = 4, .key = K_NONE}, {SILENT}, {SCQE, WC_LOCAL_INV, .id = 1},
         FAILED(2, WC_LOC_PROT_ERR), {STATE, QP_STATE_ERR})},
     {"local_inv__passed_over_when_going_back", true, WITH(.timeout = 1), STEPS(
-        POST0(1), {POST, WR_LOCAL_INV, .id = 2, .imm = K_SMALL}, POST0(3), OUT0(100), OUT0(101),
+        POST0(1), {POST, WR_LOCAL_INV, .id = 2, .imm = K_WINDOW}, POST0(3), OUT0(100), OUT0(101),
         {TIME, .ns = 8192},
         OUT0(100), OUT0(101), ACK(.psn = 100, .msn = 1), SENT(1), {SCQE, WC_LOCAL_INV, .id = 2},
         ACK(.psn = 101, .msn = 2),

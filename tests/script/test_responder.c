@@ -63,16 +63,16 @@ static const struct dialogue dialogues[] = {
         {MEM, .len = 256}, {MEM, .at = 1024, .len = 257})},
     {"send_inv__ends_the_key", true, WITH(), STEPS(
         {RECV, .id = 1}, {RECV, .id = 2},
-        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .key = K_SMALL},
-        {IN, OP_SEND_ONLY_INV, .psn = 6, .imm = K_SMALL, .ack_req = true}, ACK(.psn = 6, .msn = 2),
-        {RCQE, WC_RECV, .id = 1, .imm = K_SMALL, .flags = WC_WITH_INV}, {MEM, .len = 4},
-        {IN, OP_WRITE_ONLY, .psn = 7, .len = 4, .dma_len = 4, .tag = 1, .key = K_SMALL},
+        {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4, .key = K_WINDOW},
+        {IN, OP_SEND_ONLY_INV, .psn = 6, .imm = K_WINDOW, .ack_req = true}, ACK(.psn = 6, .msn = 2),
+        {RCQE, WC_RECV, .id = 1, .imm = K_WINDOW, .flags = WC_WITH_INV}, {MEM, .len = 4},
+        {IN, OP_WRITE_ONLY, .psn = 7, .len = 4, .dma_len = 4, .tag = 1, .key = K_WINDOW},
         NO_ACCESS(7, 2), FLUSHED(2))},
     {"send_inv__last", false, WITH(), STEPS(
         {RECV, .id = 1, .len = 300}, {IN, OP_SEND_FIRST, .psn = 5, .len = 256},
-        {IN, OP_SEND_LAST_INV, .psn = 6, .len = 4, .at = 256, .imm = K_SMALL, .ack_req = true},
+        {IN, OP_SEND_LAST_INV, .psn = 6, .len = 4, .at = 256, .imm = K_WINDOW, .ack_req = true},
         ACK(.psn = 6, .msn = 1),
-        {RCQE, WC_RECV, .id = 1, .len = 260, .imm = K_SMALL, .flags = WC_WITH_INV},
+        {RCQE, WC_RECV, .id = 1, .len = 260, .imm = K_WINDOW, .flags = WC_WITH_INV},
         {MEM, .len = 260})},
     {"send_inv__no_such_key", true, WITH(), STEPS(
         {RECV, .id = 1}, {IN, OP_SEND_ONLY_INV, .psn = 5, .imm = K_NONE}, NO_ACCESS(5, 0),
@@ -80,6 +80,15 @@ static const struct dialogue dialogues[] = {
     {"send_inv__key_of_another_pd", true, WITH(), STEPS(
         {RECV, .id = 1}, {IN, OP_SEND_ONLY_INV, .psn = 5, .imm = K_OTHER}, NO_ACCESS(5, 0),
         FLUSHED(1))},
+    {"send_inv__a_region_stays", true, WITH(), STEPS(
+        {RECV, .id = 1}, {IN, OP_SEND_ONLY_INV, .psn = 5, .imm = K_ALL}, NO_ACCESS(5, 0),
+        FLUSHED(1))},
+    {"window__of_this_qp", false, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .va = 8, .dma_len = 4, .len = 4, .key = K_WINDOW, .ack_req = true},
+        ACK(.psn = 5, .msn = 1), {MEM, .at = 8, .len = 4})},
+    {"window__beyond_its_end", true, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .va = SMALL_BYTES - 3, .dma_len = 4, .len = 4, .key = K_WINDOW},
+        NO_ACCESS(5, 0))},
     {"write_only__acknowledged", false, WITH(), STEPS(
         {IN, OP_WRITE_ONLY, .psn = 5, .va = 1000, .dma_len = 100, .len = 100, .ack_req = true},
         ACK(.psn = 5, .msn = 1), {MEM, .at = 1000, .len = 100})},

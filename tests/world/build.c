@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "../nic/window.h"
 #include "world.h"
 
 enum { QPN_SLOT = 5 };
@@ -39,6 +40,8 @@ void build_region(struct world *w, int node, struct region *r)
     uint64_t iova = (uintptr_t)n->mem + r->at;
     switch (w->opt.small ? 0 : tape_below(w->tape, 3)) {
     case 1:
+        if (access & ACCESS_MW_BIND)
+            break; /* it takes no windows then */
         access |= ACCESS_ZERO_BASED;
         iova = 0;
         break;
@@ -54,8 +57,39 @@ void build_region(struct world *w, int node, struct region *r)
     assert(err == 0);
 }
 
+/* A region with a window of type 2, to be bound when the QP lives. */
+static void build_window(struct world *w, int node, struct region *r)
+{
+    r->access = ACCESS_LOCAL_WRITE | ACCESS_MW_BIND;
+    build_region(w, node, r);
+    int err = mw_create(w->node[node].pd, MW_TYPE_2, &r->mw);
+    assert(err == 0);
+}
+
+static void bind_window(struct region *r, struct qp *qp)
+{
+    unsigned access = ACCESS_REMOTE_WRITE | (r->mr->key & 1 ? ACCESS_ZERO_BASED : 0);
+    bool bound = window_bind(qp, r->mw, r->mr, r->iova, r->bytes, access);
+    assert(bound);
+}
+
+/* Those that a pair which begins to live will invalidate. */
+static void bind_windows(struct world *w, struct direction *d)
+{
+    if (d->dead)
+        return;
+    for (int k = 0; k < d->invs; k++)
+        bind_window(&d->inv[k], world_responder(w, d));
+    for (int k = 0; k < d->local_invs; k++)
+        bind_window(&d->local_inv[k], world_requester(w, d));
+}
+
 static void unreg(struct region *r)
 {
+    if (r->mw != NULL) {
+        mw_revoke(r->mw);
+        mw_free(r->mw);
+    }
     mem_mr_revoke(r->mr);
     mem_mr_free(r->mr);
 }
@@ -202,6 +236,8 @@ void build_connect(struct world *w, int pair)
     connect_end(w, pair, 0);
     if (!p->self)
         connect_end(w, pair, 1);
+    bind_windows(w, &w->dir[pair * 2]);
+    bind_windows(w, &w->dir[pair * 2 + 1]);
     for (int side = 0; side < (p->self ? 1 : 2); side++)
         if (!w->opt.late_rts[p->end[side].node] || p->successor)
             build_start(w, pair, side);
@@ -213,9 +249,9 @@ static void build_direction(struct world *w, struct direction *d)
     for (int k = REGION_SRC; k <= REGION_CELLS; k++)
         build_region(w, k <= REGION_SINK ? d->from : d->to, &d->region[k]);
     for (int k = 0; k < d->invs; k++)
-        build_region(w, d->to, &d->inv[k]);
+        build_window(w, d->to, &d->inv[k]);
     for (int k = 0; k < d->local_invs; k++)
-        build_region(w, d->from, &d->local_inv[k]);
+        build_window(w, d->from, &d->local_inv[k]);
     d->una_seen = psn_make(d->psn);
 }
 

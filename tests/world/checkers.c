@@ -244,7 +244,7 @@ static void check_recv_success(struct world *w, struct direction *d, const struc
     const struct op *op = &d->op[d->message[d->recv_ok++]];
     bool imm = op->opcode == WR_SEND_WITH_IMM || op->opcode == WR_RDMA_WRITE_WITH_IMM;
     unsigned flags = (imm ? WC_WITH_IMM : 0) | (op->inv >= 0 ? WC_WITH_INV : 0);
-    uint32_t value = op->inv >= 0 ? d->inv[op->inv].mr->key : op->imm;
+    uint32_t value = op->inv >= 0 ? mw_key(d->inv[op->inv].mw) : op->imm;
     bool write = op->opcode == WR_RDMA_WRITE_WITH_IMM;
     if (wc->opcode != (write ? WC_RECV_RDMA_WITH_IMM : WC_RECV) || wc->byte_len != op->length ||
         wc->flags != flags || (flags != 0 && wc->imm_or_inv != value))
@@ -343,13 +343,13 @@ static void check_invalidated(struct world *w, const struct direction *d)
     for (uint32_t i = 0; i < d->ops; i++) {
         const struct op *op = &d->op[i];
         if (op->opcode == WR_LOCAL_INV) {
-            if (d->next_wc > i && !d->failed && d->local_inv[op->inv].mr->remote_valid)
+            if (d->next_wc > i && !d->failed && d->local_inv[op->inv].mw->region != NULL)
                 world_fail(w, "op %u: its rkey is valid still", i);
             continue;
         }
-        if (op->inv >= 0 && d->inv[op->inv].mr->remote_valid != (op_end(op) > d->executed))
+        if (op->inv >= 0 && (d->inv[op->inv].mw->region != NULL) != (op_end(op) > d->executed))
             world_fail(w, "op %u: its rkey is%s valid", i,
-                       d->inv[op->inv].mr->remote_valid ? "" : " not");
+                       d->inv[op->inv].mw->region != NULL ? "" : " not");
     }
 }
 

@@ -9,6 +9,7 @@
 #ifndef TESTS_WORLD_PARTS_H
 #define TESTS_WORLD_PARTS_H
 
+#include "nic/mw.h"
 #include "nic/nic.h"
 #include "options.h"
 #include "sniffer.h"
@@ -46,6 +47,7 @@ struct region {
     uint64_t iova;
     unsigned access;
     struct mr *mr;
+    struct mw *mw;       /* what is to be invalidated has one bound to it; else NULL */
     uint32_t generation; /* registered anew so often */
 };
 
@@ -112,7 +114,7 @@ struct direction {
     bool dead;    /* the way back of a QP that is its own peer */
     uint32_t psn; /* of its first packet */
     struct region region[REGION_COUNT];
-    struct region inv[MAX_INV]; /* responder: for SENDs with Invalidate */
+    struct region inv[MAX_INV]; /* responder: windows for SENDs with Invalidate */
     int invs;
     struct region local_inv[MAX_INV]; /* requester: for LOCAL_INV */
     int local_invs;

@@ -46,7 +46,7 @@ static uint32_t invalidated_key(const struct direction *d, const struct op *op)
 {
     if (op->inv < 0)
         return op->imm;
-    return op->opcode == WR_LOCAL_INV ? d->local_inv[op->inv].mr->key : d->inv[op->inv].mr->key;
+    return mw_key((op->opcode == WR_LOCAL_INV ? d->local_inv : d->inv)[op->inv].mw);
 }
 
 /* The SGEs of a WR; inline data goes to the scratch buffer. Returns how much that is. */

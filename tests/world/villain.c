@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../nic/window.h"
 #include "wire/aeth.h"
 #include "wire/opcode.h"
 
@@ -29,6 +30,7 @@ static struct villain {
     struct cq *cq;
     struct qp *qp;
     struct mr *mr, *recv_mr;
+    struct mw *mw; /* bound to all of mr, for the QP */
     uint8_t *mem, was[MAX_BYTES];
     uint32_t bytes;
     struct psn epsn, msn;
@@ -361,7 +363,7 @@ static unsigned unaligned(struct rx_packet *rx)
     return 1;
 }
 
-/* SEND with Invalidate of another domain's key; or of its own, and then a WRITE with it. */
+/* SEND with Invalidate of another domain's key; or of its own window, and then a WRITE with it. */
 static unsigned invalidate(struct rx_packet *rx)
 {
     post_recv(RECV_BYTES);
@@ -370,8 +372,9 @@ static unsigned invalidate(struct rx_packet *rx)
         rx[0].h.ieth = v.n->shared_region.mr->key;
         return 1;
     }
-    rx[0].h.ieth = v.mr->key;
+    rx[0].h.ieth = mw_key(v.mw);
     rx[1] = packet(OP_WRITE_ONLY, psn_add(v.epsn, 1), 8);
+    rx[1].h.reth.rkey = rx[0].h.ieth;
     return 2;
 }
 
@@ -403,7 +406,11 @@ static void wrong(void)
            "a wrong request has not the NAK that is due");
     expect(v.qp->state == QP_STATE_ERR, "after a wrong request the QP goes on");
     expect_memory("a wrong request, or one behind it, wrote something");
-    expect(v.n->shared_region.mr->remote_valid, "a key of another domain was invalidated");
+    uint8_t *addr;
+    const struct region *shared = &v.n->shared_region;
+    expect(mem_check(v.n->nic, v.n->pd, shared->mr->key, shared->iova, 1, 0, v.qp->qpn, &addr) ==
+               MEM_OK,
+           "a key of another domain was invalidated");
 }
 
 /* ---- the QP asks, the villain answers ---- */
@@ -514,12 +521,15 @@ static void begin(struct world *w, int node)
     err |= qp_create(n->nic, &init, &v.qp);
     err |= mem_reg(n->foreign_pd, mem, r->bytes, 0x4000,
                    ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |
-                       ACCESS_REMOTE_ATOMIC,
+                       ACCESS_REMOTE_ATOMIC | ACCESS_MW_BIND,
                    &v.mr);
+    err |= mw_create(n->foreign_pd, MW_TYPE_2, &v.mw);
     static uint8_t receive[PATH_MTU_MAX_BYTES + RECV_BYTES];
     err |=
         mem_reg(n->foreign_pd, receive, sizeof(receive), 0x100000, ACCESS_LOCAL_WRITE, &v.recv_mr);
     assert(err == 0);
+    bool bound = window_bind(v.qp, v.mw, v.mr, 0x4000, r->bytes, ACCESS_REMOTE_WRITE);
+    assert(bound);
 }
 
 /* Its events are nobody's; the region is as it left it. */
@@ -531,6 +541,8 @@ static void end(void)
     qp_free(v.qp);
     v.qp = NULL;
     cq_destroy(v.cq);
+    mw_revoke(v.mw);
+    mw_free(v.mw);
     mem_mr_revoke(v.mr);
     mem_mr_free(v.mr);
     mem_mr_revoke(v.recv_mr);

@@ -117,7 +117,7 @@ static void replay_read(struct qp *qp, const struct rx_packet *p)
               (int64_t)reply.packets <= psn_diff(r->epsn, reply.psn) &&
               (qp->attr.access_flags & ACCESS_REMOTE_READ) &&
               (length == 0 || mem_check(qp->nic, qp->pd, reply.rkey, reply.va, length,
-                                        ACCESS_REMOTE_READ, true, &addr) == MEM_OK);
+                                        ACCESS_REMOTE_READ, qp->qpn, &addr) == MEM_OK);
     if (!ok) {
         nic_count(qp->nic, COUNTER_resp_dropped_replays, 1);
         return;

@@ -10,6 +10,7 @@
  */
 #include <assert.h>
 
+#include "nic/mw.h"
 #include "nic/nic.h"
 #include "nic/qp.h"
 #include "nic/timers.h"
@@ -166,7 +167,7 @@ static bool wqe_begin(struct qp *qp, struct send_wqe *w)
     uint32_t mtu = qp->attr.path_mtu_bytes;
     uint32_t messages = 1;
     if (is_local(w)) {
-        if (mem_invalidate(qp->nic, qp->pd, w->imm_or_inv) != MEM_OK) {
+        if (!mw_execute(qp, w)) {
             fail_in_order(qp, WC_MW_BIND_ERR);
             return false;
         }

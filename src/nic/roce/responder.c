@@ -7,6 +7,7 @@
  */
 #include <assert.h>
 
+#include "nic/mw.h"
 #include "nic/nic.h"
 #include "nic/qp.h"
 #include "wire/aeth.h"
@@ -132,15 +133,15 @@ static enum resp_verdict check_access(struct qp *qp, const struct rx_packet *p, 
     if (flags & OPF_READ) {
         if (p->h.reth.dma_len != 0)
             v = mem_check(qp->nic, qp->pd, p->h.reth.rkey, p->h.reth.va, p->h.reth.dma_len,
-                          ACCESS_REMOTE_READ, true, &addr);
+                          ACCESS_REMOTE_READ, qp->qpn, &addr);
     } else if (flags & OPF_ATOMIC) {
         v = mem_check(qp->nic, qp->pd, p->h.atomic.rkey, p->h.atomic.va, 8, ACCESS_REMOTE_ATOMIC,
-                      true, &addr);
+                      qp->qpn, &addr);
     } else if ((flags & OPF_WRITE) && (flags & (OPF_FIRST | OPF_ONLY))) {
         /* All of it at once: a WRITE that would leave its region moves not one byte. */
         if (p->h.reth.dma_len != 0)
             v = mem_check(qp->nic, qp->pd, p->h.reth.rkey, p->h.reth.va, p->h.reth.dma_len,
-                          ACCESS_REMOTE_WRITE, true, &addr);
+                          ACCESS_REMOTE_WRITE, qp->qpn, &addr);
         if (v == MEM_OK) {
             r->write_va = p->h.reth.va;
             r->write_rkey = p->h.reth.rkey;
@@ -169,8 +170,7 @@ static enum resp_verdict execute_send(struct qp *qp, const struct rx_packet *p, 
     if (p->payload_bytes != 0 && mem_scatter_sges(qp->nic, pd, qp->recv.sge, (int)qp->recv.num_sge,
                                                   offset, p->payload, p->payload_bytes) != MEM_OK)
         return V_RECV_KEY;
-    if ((opcode_info(p->h.bth.opcode)->headers & HDR_IETH) &&
-        mem_invalidate(qp->nic, qp->pd, p->h.ieth) != MEM_OK)
+    if ((opcode_info(p->h.bth.opcode)->headers & HDR_IETH) && !mw_invalidate(qp, p->h.ieth))
         return V_NAK_ACCESS;
     return V_GO_ON;
 }
@@ -184,7 +184,7 @@ static enum resp_verdict execute_write(struct qp *qp, const struct rx_packet *p,
         return V_GO_ON;
     /* Again for each packet: the key may have been revoked since the first. */
     if (mem_check(qp->nic, qp->pd, r->write_rkey, r->write_va + offset, p->payload_bytes,
-                  ACCESS_REMOTE_WRITE, true, &addr) != MEM_OK)
+                  ACCESS_REMOTE_WRITE, qp->qpn, &addr) != MEM_OK)
         return V_NAK_ACCESS;
     mem_scatter(addr, p->payload, p->payload_bytes);
     return V_GO_ON;
@@ -278,7 +278,7 @@ static enum resp_verdict execute_atomic(struct qp *qp, const struct rx_packet *p
     struct responder *r = &qp->resp;
     uint8_t *addr;
     enum mem_verdict v = mem_check(qp->nic, qp->pd, p->h.atomic.rkey, p->h.atomic.va, 8,
-                                   ACCESS_REMOTE_ATOMIC, true, &addr);
+                                   ACCESS_REMOTE_ATOMIC, qp->qpn, &addr);
     if (v != MEM_OK)
         return V_NAK_ACCESS;
     if ((uintptr_t)addr % 8 != 0)
@@ -468,7 +468,7 @@ static enum emit emit_read(struct qp *qp, struct reply *reply, struct train *t)
         return EMIT_FULL;
     uint8_t *addr = NULL;
     if (n != 0 && mem_check(qp->nic, qp->pd, reply->rkey, reply->va + offset, n, ACCESS_REMOTE_READ,
-                            true, &addr) != MEM_OK) {
+                            qp->qpn, &addr) != MEM_OK) {
         reply_abort(qp, reply);
         return EMIT_MORE;
     }
