@@ -132,7 +132,8 @@ static int host_create(struct host **out)
     if (err == 0) {
         struct nic_config nic = {.seed = host_random(),
                                  .window_bytes = window_bytes(port_udp_rcvbuf_bytes(h->udp)),
-                                 .gsi_mads = GSI_MADS};
+                                 .gsi_mads = GSI_MADS,
+                                 .touch = memory_touch};
         err = nic_create(&nic, &h->nic);
     }
     err = err == 0 ? nic_add_qpns(h->nic, port_udp_slot(h->udp)) : err;

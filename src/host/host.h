@@ -19,6 +19,7 @@
 #define VERBENA_EXPORT __attribute__((visibility("default")))
 
 #include "host/connect.h"
+#include "host/memory.h"
 
 struct cq;
 struct mr;
@@ -97,11 +98,6 @@ VERBENA_EXPORT int verbena_pd_create(struct verbena_context *ctx, struct pd **ou
 VERBENA_EXPORT int verbena_pd_destroy(struct verbena_context *ctx, struct pd *pd);
 /* An AH is only a count on its PD: 1 or -1. */
 VERBENA_EXPORT void verbena_pd_count(struct pd *pd, int children);
-VERBENA_EXPORT int verbena_mr_reg(struct verbena_context *ctx, struct pd *pd, void *addr,
-                                  uint64_t length, uint64_t iova, unsigned access, struct mr **out);
-VERBENA_EXPORT uint32_t verbena_mr_key(const struct mr *mr);
-/* When it returns, not a byte of the region is touched any more. */
-VERBENA_EXPORT int verbena_mr_dereg(struct verbena_context *ctx, struct mr *mr);
 
 VERBENA_EXPORT int verbena_cq_create(struct verbena_context *ctx, int cqe, void *owner,
                                      struct cq **out);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * objects.c: protection domains, regions, completion queues and shared receive queues of the live
- * device: the engine's, plus what a process needs around them: dead contexts after fork, the grace
+ * objects.c: protection domains, completion queues and shared receive queues of the live device:
+ * the engine's, plus what a process needs around them: dead contexts after fork, the grace
  * period before memory goes, and no callback after a destroy.
  */
 #include "host/host_priv.h"
 
 #include <errno.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 static bool dead(const struct verbena_context *ctx)
 {
@@ -28,38 +26,6 @@ int verbena_pd_destroy(struct verbena_context *ctx, struct pd *pd)
 void verbena_pd_count(struct pd *pd, int children)
 {
     atomic_fetch_add(&pd->children, (uint32_t)children);
-}
-
-/* A region with a hole is refused here, as by a card that pins pages, or a packet would end the
- * program later. MS_ASYNC only looks whether all of it is mapped. */
-static bool all_mapped(void *addr, uint64_t length)
-{
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t into = (uintptr_t)addr & (page - 1);
-    return length == 0 || msync((char *)addr - into, length + into, MS_ASYNC) == 0;
-}
-
-int verbena_mr_reg(struct verbena_context *ctx, struct pd *pd, void *addr, uint64_t length,
-                   uint64_t iova, unsigned access, struct mr **out)
-{
-    if (dead(ctx))
-        return -EIO;
-    return all_mapped(addr, length) ? mem_reg(pd, addr, length, iova, access, out) : -EFAULT;
-}
-
-uint32_t verbena_mr_key(const struct mr *mr)
-{
-    return mr->key;
-}
-
-int verbena_mr_dereg(struct verbena_context *ctx, struct mr *mr)
-{
-    if (dead(ctx))
-        return -EIO;
-    mem_mr_revoke(mr);
-    progress_grace(ctx->host);
-    mem_mr_free(mr);
-    return 0;
 }
 
 int verbena_cq_create(struct verbena_context *ctx, int cqe, void *owner, struct cq **out)

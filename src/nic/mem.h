@@ -136,7 +136,7 @@ static inline enum mem_verdict mem_check_entry(const struct mr *mr, const struct
     offset = va - mr->iova_start;
     if (offset > mr->length - n)
         return MEM_BAD_RANGE;
-    *addr = mr->base + offset;
+    *addr = (uint8_t *)((uintptr_t)mr->base + offset); /* base: NULL when it is all memory */
     return MEM_OK;
 }
 

@@ -146,7 +146,7 @@ static bool bind_locked(struct qp *qp, struct mw *mw, struct mr *region, const s
     if (w->compare_add == 0)
         return true;
     e->access = (unsigned)w->swap & MW_ACCESS;
-    e->base = region->base + (w->remote_addr - region->iova_start);
+    e->base = (uint8_t *)((uintptr_t)region->base + (w->remote_addr - region->iova_start));
     e->iova_start = e->access & ACCESS_ZERO_BASED ? 0 : w->remote_addr;
     e->length = w->compare_add;
     mw->region = region;

@@ -128,7 +128,7 @@ static int check_send(const struct qp *qp, const struct nic_send_wr *wr, uint64_
         return -EINVAL;
     rule = &opcode_rule[wr->opcode];
     if (!(rule->types & 1u << qp->type))
-        return rule->types == 0 ? -EOPNOTSUPP : -EINVAL;
+        return -EINVAL;
     if (is_inline && (!rule->may_inline || length > qp->sq.max_inline_bytes))
         return -EINVAL;
     /* Inline pieces are gathered here and now: their number is not bounded by the slot. */

@@ -112,8 +112,8 @@ void wq_fini_recv(struct recv_queue *rq);
  * Posts one WR. 0; -EINVAL: state RESET, INIT or RTR, unknown opcode, too many SGEs, inline too
  * long, atomic whose length is not 8 bytes, READ/atomic that is inline, message over
  * MAX_MESSAGE_BYTES, opcode that is not of this QP type (an unaligned atomic is the responder's to
- * refuse), datagram without a path or to a QPN beyond 24 bits; -ENOMEM: queue full; -EOPNOTSUPP:
- * opcode that no QP type offers. In SQE and ERR it completes with WC_WR_FLUSH_ERR.
+ * refuse), datagram without a path or to a QPN beyond 24 bits; -ENOMEM: queue full. In SQE and ERR
+ * it completes with WC_WR_FLUSH_ERR.
  */
 int wq_post_send(struct qp *qp, const struct nic_send_wr *wr);
 /* 0; -EINVAL: state RESET, QP with SRQ, too many SGEs; -ENOMEM: full. In ERR it is flushed. */

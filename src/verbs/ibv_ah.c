@@ -61,6 +61,7 @@ VERBS_ABI struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *at
     obj->ibv.context = pd->context;
     obj->ibv.pd = pd;
     obj->ibv.handle = obj_born(pd->context);
+    obj_pd_use(pd, 1);
     return &obj->ibv;
 }
 
@@ -69,6 +70,7 @@ VERBS_ABI int ibv_destroy_ah(struct ibv_ah *ah)
     struct ibv_context *context = ah->context;
 
     verbena_pd_count(obj_pd(ah->pd)->pd, -1);
+    obj_pd_use(ah->pd, -1);
     free(ah);
     obj_died(context);
     return 0;

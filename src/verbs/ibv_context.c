@@ -7,34 +7,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "verbs/ibv_objects.h"
+#include "verbs/ibv_memory.h"
 
 static const struct verbena_callbacks context_callbacks = {
     .completion = event_on_completion,
     .async_event = event_on_async,
 };
-
-static struct ibv_mw *context_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
-{
-    (void)pd;
-    (void)type;
-    errno = EOPNOTSUPP;
-    return NULL;
-}
-
-static int context_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-    (void)qp;
-    (void)mw;
-    (void)bind;
-    return EOPNOTSUPP;
-}
-
-static int context_dealloc_mw(struct ibv_mw *mw)
-{
-    (void)mw;
-    return EOPNOTSUPP;
-}
 
 /* ibv_close_xrcd calls it unchecked. */
 static int context_close_xrcd(struct ibv_xrcd *xrcd)
@@ -52,11 +30,19 @@ static void context_set_ops(struct verbs_context *v)
     v->create_cq_ex = ibv_create_cq_ex_op;
     v->create_qp_ex = ibv_create_qp_ex_op;
     v->close_xrcd = context_close_xrcd;
+    v->alloc_null_mr = ibv_alloc_null_mr_op;
+    v->advise_mr = ibv_advise_mr_op;
+    v->alloc_dm = ibv_alloc_dm_op;
+    v->free_dm = ibv_free_dm_op;
+    v->reg_dm_mr = ibv_reg_dm_mr_op;
+    v->alloc_td = ibv_alloc_td_op;
+    v->dealloc_td = ibv_dealloc_td_op;
+    v->alloc_parent_domain = ibv_alloc_parent_domain_op;
     struct ibv_context *c = &v->context;
     c->abi_compat = __VERBS_ABI_IS_EXTENDED;
-    c->ops.alloc_mw = context_alloc_mw;
-    c->ops.bind_mw = context_bind_mw;
-    c->ops.dealloc_mw = context_dealloc_mw;
+    c->ops.alloc_mw = ibv_alloc_mw_op;
+    c->ops.bind_mw = ibv_bind_mw_op;
+    c->ops.dealloc_mw = ibv_dealloc_mw_op;
     c->ops.poll_cq = ibv_poll_cq_op;
     c->ops.req_notify_cq = ibv_req_notify_cq_op;
     c->ops.post_send = ibv_post_send_op;

@@ -85,6 +85,8 @@ VERBS_ABI int ibv_destroy_cq(struct ibv_cq *cq)
     uint32_t completions = ch != NULL ? event_queue_purge(&ch->queue, &obj->comp_event) : 0;
     event_await_acks(&cq->mutex, &cq->cond, &cq->comp_events_completed, completions);
     event_await_acks(&cq->mutex, &cq->cond, &cq->async_events_completed, errors);
+    if (obj->pd != NULL)
+        obj_pd_use(obj->pd, -1);
     if (ch != NULL)
         ch->ibv.refcnt = (int)atomic_fetch_sub(&ch->users, 1) - 1;
     pthread_mutex_destroy(&obj->poll_mutex);

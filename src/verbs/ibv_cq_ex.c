@@ -113,16 +113,29 @@ struct ibv_cq_ex *ibv_create_cq_ex_op(struct ibv_context *context, struct ibv_cq
 {
     uint32_t flags = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 ? attr->flags : 0;
 
-    if ((attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 ||
+    bool domain = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0;
+
+    if ((attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) !=
+            0 ||
         (attr->wc_flags & ~(uint64_t)CQ_EX_WC_FLAGS) != 0 ||
         (flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0) {
         errno = EOPNOTSUPP;
+        return NULL;
+    }
+    /* Not any protection domain: what it would add, a parent domain has. */
+    if (domain && (attr->parent_domain == NULL || attr->parent_domain->context != context ||
+                   obj_pd(attr->parent_domain)->parent == NULL)) {
+        errno = EINVAL;
         return NULL;
     }
     struct ibv_cq_obj *obj =
         ibv_cq_new(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
     if (obj == NULL)
         return NULL;
+    if (domain) {
+        obj->pd = attr->parent_domain;
+        obj_pd_use(obj->pd, 1);
+    }
     obj->poll_unlocked = (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0;
     obj->ex.start_poll = cq_ex_start_poll;
     obj->ex.next_poll = cq_ex_next_poll;

@@ -51,14 +51,23 @@ struct ibv_ctx_obj {
     struct verbs_context_newest newest; /* last: its own last field is the public ibv_context */
 };
 
+struct ibv_td_obj;
+
 struct ibv_pd_obj {
     struct ibv_pd ibv;
-    struct pd *pd;
+    struct pd *pd; /* of a parent domain: that of the domain it was made of */
+    /* Of a parent domain; the engine counts what a protection domain has. */
+    struct ibv_pd *parent; /* NULL: it is none */
+    struct ibv_td_obj *td; /* or NULL */
+    _Atomic uint32_t users;
 };
+
+struct ibv_dm_obj;
 
 struct ibv_mr_obj {
     struct ibv_mr ibv;
     struct mr *mr;
+    struct ibv_dm_obj *dm; /* of device memory; else NULL */
 };
 
 struct ibv_channel_obj {
@@ -79,6 +88,7 @@ struct ibv_cq_obj {
     /* Extended polling: between start_poll and end_poll. */
     pthread_mutex_t poll_mutex;
     bool poll_unlocked; /* the program polls from one thread at a time */
+    struct ibv_pd *pd;  /* the parent domain it was made on, or NULL */
     struct nic_wc current;
 };
 
@@ -115,6 +125,13 @@ static inline struct ibv_ctx_obj *obj_ctx(struct ibv_context *c)
 static inline struct ibv_pd_obj *obj_pd(struct ibv_pd *p)
 {
     return (struct ibv_pd_obj *)p;
+}
+
+/* An object on it (1) comes or (-1) goes. NULL: it is on none. */
+static inline void obj_pd_use(struct ibv_pd *p, int objects)
+{
+    if (p != NULL && obj_pd(p)->parent != NULL)
+        atomic_fetch_add(&obj_pd(p)->users, (uint32_t)objects);
 }
 
 static inline struct ibv_cq_obj *obj_cq(struct ibv_cq *c)

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/ibv_objects.h"
+#include "verbs/ibv_memory.h"
 
 VERBS_ABI struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
@@ -29,6 +29,8 @@ VERBS_ABI int ibv_dealloc_pd(struct ibv_pd *pd)
 {
     struct ibv_context *context = pd->context;
 
+    if (obj_pd(pd)->parent != NULL)
+        return ibv_dealloc_parent_domain(obj_pd(pd));
     int err = verbena_pd_destroy(obj_ctx(context)->host, obj_pd(pd)->pd);
     if (err != 0)
         return -err;

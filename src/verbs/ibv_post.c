@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "verbs/ibv_convert.h"
-#include "verbs/ibv_objects.h"
+#include "verbs/ibv_memory.h"
 
 /* Where a datagram goes. false: no address handle, or one of another protection domain. */
 static bool post_address(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
@@ -30,9 +30,12 @@ int ibv_post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
     for (; wr != NULL; wr = wr->next) {
         struct nic_send_wr n;
         convert_send_wr(wr, &n);
-        if (qp->qp_type == IBV_QPT_UD && !post_address(qp, wr, &n))
+        if (wr->opcode == IBV_WR_BIND_MW)
+            err =
+                ibv_mw_fill_bind(qp, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info, &n);
+        else if (qp->qp_type == IBV_QPT_UD && !post_address(qp, wr, &n))
             err = -EINVAL;
-        else
+        if (err == 0)
             err = verbena_post_send(obj->host, obj->qp, &n);
         if (err != 0) {
             *bad_wr = wr;

@@ -106,6 +106,7 @@ static struct ibv_qp *qp_create_with(struct ibv_pd *pd, struct ibv_qp_init_attr 
     convert_cap_from_nic(&n.cap, &init->cap);
     obj->pub.qp.qp_num = verbena_qp_number(obj->qp);
     obj->pub.qp.handle = obj_born(pd->context);
+    obj_pd_use(pd, 1);
     return &obj->pub.qp;
 }
 
@@ -209,6 +210,7 @@ VERBS_ABI int ibv_destroy_qp(struct ibv_qp *qp)
     int err = verbena_qp_destroy(obj->host, obj->qp);
     if (err != 0)
         return -err;
+    obj_pd_use(qp->pd, -1);
     uint32_t delivered = 0;
     for (unsigned i = 0; i < QP_EVENTS; i++)
         delivered += event_queue_purge(&obj_ctx(context)->async, &obj->event[i]);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs/ibv_objects.h"
+#include "verbs/ibv_memory.h"
 
 enum {
     QP_EX_FIRST_WRS = 16, /* room at first; it doubles up to the depth of the queue */
@@ -16,7 +16,7 @@ enum {
     QP_EX_OPS_RC = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                    IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
                    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
-                   IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV,
+                   IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_BIND_MW,
     QP_EX_OPS_UC = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                    IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
     QP_EX_OPS_UD = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
@@ -134,6 +134,18 @@ static void qp_ex_send_inv(struct ibv_qp_ex *qp, uint32_t invalidate_rkey)
 static void qp_ex_local_inv(struct ibv_qp_ex *qp, uint32_t invalidate_rkey)
 {
     builder_rdma(qp, WR_LOCAL_INV, 0, 0, invalidate_rkey);
+}
+
+static void qp_ex_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
+                          const struct ibv_mw_bind_info *bind_info)
+{
+    struct nic_send_wr *wr = builder_add(qp, WR_BIND_MW);
+
+    if (wr == NULL)
+        return;
+    int err = ibv_mw_fill_bind(&qp->qp_base, mw, rkey, bind_info, wr);
+    if (err != 0)
+        builder_fail(builder_of(qp), -err);
 }
 
 static void qp_ex_atomic(struct ibv_qp_ex *qp, enum wr_opcode opcode, uint32_t rkey,
@@ -281,6 +293,7 @@ static void qp_ex_set_ops(struct ibv_qp_ex *ex)
 {
     ex->wr_atomic_cmp_swp = qp_ex_cmp_swp;
     ex->wr_atomic_fetch_add = qp_ex_fetch_add;
+    ex->wr_bind_mw = qp_ex_bind_mw;
     ex->wr_local_inv = qp_ex_local_inv;
     ex->wr_rdma_read = qp_ex_rdma_read;
     ex->wr_rdma_write = qp_ex_rdma_write;

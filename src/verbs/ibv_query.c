@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "host/ib_rate.h"
 #include "verbs/ibv_convert.h"
-#include "verbs/ibv_objects.h"
+#include "verbs/ibv_memory.h"
 
 enum {
     PHYS_STATE_DISABLED = 3, /* PortPhysicalState of PortInfo */
@@ -17,6 +17,10 @@ enum {
     QUERY_MAX_OBJECTS = 65536, /* kinds that only memory limits */
     QUERY_MCAST_GROUPS = 16,   /* the engine's limits */
     QUERY_MCAST_ATTACHES = 1024,
+    /* Which operations may use memory on demand: all that there are. */
+    QUERY_ODP_UD = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV,
+    QUERY_ODP_UC = QUERY_ODP_UD | IBV_ODP_SUPPORT_WRITE,
+    QUERY_ODP_RC = QUERY_ODP_UC | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC,
     QUERY_ACK_DELAY = 15, /* 4.096 us << 15 = 134 ms: what a descheduled process may need */
 };
 
@@ -43,12 +47,14 @@ VERBS_ABI int ibv_query_device(struct ibv_context *context, struct ibv_device_at
     attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
                              IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
                              IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_UD_AV_PORT_ENFORCE |
-                             IBV_DEVICE_BAD_QKEY_CNTR;
+                             IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_MEM_WINDOW |
+                             IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
     attr->max_sge = MAX_SGE;
     attr->max_sge_rd = MAX_SGE;
     attr->max_cq = QUERY_MAX_OBJECTS;
     attr->max_cqe = MAX_CQE;
     attr->max_mr = MAX_MR;
+    attr->max_mw = MAX_MR; /* regions and windows have one table: all of it for either */
     attr->max_pd = QUERY_MAX_OBJECTS;
     attr->max_qp_rd_atom = MAX_RD_ATOMIC;
     attr->max_res_rd_atom = MAX_RD_ATOMIC * MAX_QP;
@@ -84,6 +90,11 @@ int ibv_query_device_ex_op(struct ibv_context *context,
     all.hca_core_clock = 1000 * 1000; /* kHz: query_rt_values counts nanoseconds */
     all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
     all.phys_port_cnt_ex = 1;
+    all.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+    all.odp_caps.per_transport_caps.rc_odp_caps = QUERY_ODP_RC;
+    all.odp_caps.per_transport_caps.uc_odp_caps = QUERY_ODP_UC;
+    all.odp_caps.per_transport_caps.ud_odp_caps = QUERY_ODP_UD;
+    all.max_dm_size = MEMORY_MAX_DM_BYTES;
     memset(attr, 0, size);
     memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
     return 0;

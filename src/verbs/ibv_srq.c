@@ -37,6 +37,7 @@ VERBS_ABI struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_
     init->attr.max_wr = max_wr;
     init->attr.max_sge = max_sge;
     obj->ibv.handle = obj_born(context);
+    obj_pd_use(pd, 1);
     return &obj->ibv;
 }
 
@@ -74,6 +75,7 @@ VERBS_ABI int ibv_destroy_srq(struct ibv_srq *srq)
     int err = verbena_srq_destroy(obj->host, obj->srq);
     if (err != 0)
         return -err;
+    obj_pd_use(srq->pd, -1);
     uint32_t delivered = 0;
     for (unsigned i = 0; i < 2; i++)
         delivered += event_queue_purge(&obj_ctx(context)->async, &obj->event[i]);

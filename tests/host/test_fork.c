@@ -69,6 +69,13 @@ static int use_inherited(struct endpoint *e, const struct endpoint_name *peer)
     if (verbena_pd_create(e->ctx, &pd) != -EIO || verbena_cq_create(e->ctx, 1, NULL, &cq) != -EIO ||
         verbena_mr_reg(e->ctx, e->pd, e->memory, 8, 0, 0, &mr) != -EIO)
         return 4;
+    struct mw *mw;
+    mr = e->mr;
+    if (verbena_mr_reg_null(e->ctx, e->pd, &mr) != -EIO ||
+        verbena_mw_create(e->ctx, e->pd, 1, &mw) != -EIO ||
+        verbena_mr_change(e->ctx, &mr, MR_CHANGE_ACCESS, NULL, NULL, 0, 0) != -EIO ||
+        verbena_mr_prefetch(e->ctx, e->pd, NULL, 0, false) != -EIO || mr != e->mr)
+        return 9;
     if (verbena_qp_modify(e->ctx, e->qp, &attr, QP_ATTR_STATE) != -EIO ||
         verbena_qp_query(e->ctx, e->qp, &attr, &cap) != -EIO)
         return 5;

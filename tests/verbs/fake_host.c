@@ -181,6 +181,62 @@ int verbena_mr_reg(struct verbena_context *ctx, struct pd *pd, void *addr, uint6
     return fake_new((struct fake_object *)pd, 0x1234, out);
 }
 
+int verbena_mr_reg_null(struct verbena_context *ctx, struct pd *pd, struct mr **out)
+{
+    assert_non_null(ctx);
+    return fake_new((struct fake_object *)pd, 0x77, out);
+}
+
+int verbena_mr_change(struct verbena_context *ctx, struct mr **mr, unsigned change, struct pd *pd,
+                      void *addr, uint64_t length, unsigned access)
+{
+    struct fake_object *o = (struct fake_object *)*mr;
+
+    assert_non_null(ctx);
+    (void)addr;
+    (void)length;
+    int err = fake_fail();
+    if (err != 0)
+        return err;
+    fake.mr_change = change;
+    fake.mr_access = access;
+    if (change & MR_CHANGE_PD) {
+        o->parent->children--;
+        o->parent = (struct fake_object *)pd;
+        o->parent->children++;
+    }
+    if (change & MR_CHANGE_TRANSLATION)
+        o->number++;
+    return 0;
+}
+
+int verbena_mr_prefetch(struct verbena_context *ctx, const struct pd *pd, const struct nic_sge *sge,
+                        int num_sge, bool write)
+{
+    assert_non_null(ctx);
+    assert_non_null(pd);
+    (void)sge;
+    fake.advised = write ? -num_sge : num_sge;
+    return fake_fail();
+}
+
+int verbena_mw_create(struct verbena_context *ctx, struct pd *pd, int type, struct mw **out)
+{
+    assert_non_null(ctx);
+    return type != 1 && type != 2 ? -EINVAL : fake_new((struct fake_object *)pd, 0x123400fe, out);
+}
+
+uint32_t verbena_mw_key(struct mw *mw)
+{
+    return (uint32_t)((const struct fake_object *)mw)->number;
+}
+
+int verbena_mw_destroy(struct verbena_context *ctx, struct mw *mw)
+{
+    assert_non_null(ctx);
+    return fake_free(mw);
+}
+
 uint32_t verbena_mr_key(const struct mr *mr)
 {
     return (uint32_t)((const struct fake_object *)mr)->number;

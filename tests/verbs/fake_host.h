@@ -43,6 +43,8 @@ struct fake_host {
     unsigned mask;
     uint64_t mr_iova;
     unsigned mr_access;
+    unsigned mr_change; /* as last changed */
+    int advised;        /* SGEs of the last prefetch */
     uint32_t srq_limit;
     struct net_addr group; /* as last attached or detached */
     unsigned devices;      /* how many the list has: 0..2 */

@@ -86,7 +86,7 @@ static void create__supported_and_not(void **state)
         {1,          0,          0,                                   0,                        IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,  0         },
         {1,          0,          0,                                   1,                        IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,  EOPNOTSUPP},
         {1,          0,          0,                                   1,                        4,                                  EOPNOTSUPP},
-        {1,          0,          0,                                   IBV_CQ_INIT_ATTR_MASK_PD, 0,                                  EOPNOTSUPP},
+        {1,          0,          0,                                   IBV_CQ_INIT_ATTR_MASK_PD, 0,                                  EINVAL    },
         {1,          0,          0,                                   1u << 31,                 0,                                  EOPNOTSUPP},
         {1,          0,          IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, 0,                        0,                                  EOPNOTSUPP},
         {1,          0,          1u << 11 /* wall clock */,           0,                        0,                                  EOPNOTSUPP},

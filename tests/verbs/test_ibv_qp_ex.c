@@ -64,7 +64,10 @@ static void wr__each_operation(void **state)
         WR_ATOMIC_CMP_AND_SWP,
         WR_ATOMIC_FETCH_AND_ADD,
         WR_LOCAL_INV,
+        WR_BIND_MW,
     };
+    struct ibv_mw *mw = ibv_alloc_mw(r.pd, IBV_MW_TYPE_2);
+    const struct ibv_mw_bind_info info = {NULL, 0, 0, IBV_ACCESS_REMOTE_READ};
 
     ibv_wr_start(r.ex);
     r.ex->wr_id = 77;
@@ -78,11 +81,12 @@ static void wr__each_operation(void **state)
     ibv_wr_atomic_cmp_swp(r.ex, 1, 2, 4, 5);
     ibv_wr_atomic_fetch_add(r.ex, 1, 2, 4);
     ibv_wr_local_inv(r.ex, 3);
+    ibv_wr_bind_mw(r.ex, mw, 0x42, &info);
     assert_int_equal(fake.posts, 0);
     assert_int_equal(ibv_wr_complete(r.ex), 0);
-    assert_int_equal(fake.posts, 9);
+    assert_int_equal(fake.posts, 10);
     assert_int_equal(fake.kicks, 1);
-    for (unsigned i = 0; i < 9; i++) {
+    for (unsigned i = 0; i < 10; i++) {
         assert_int_equal(fake.sent[i].opcode, want[i]);
         assert_int_equal(fake.sent[i].wr_id, 77);
         assert_int_equal(fake.sent[i].flags, WR_SIGNALED | WR_FENCE);
@@ -95,6 +99,15 @@ static void wr__each_operation(void **state)
     assert_int_equal(fake.sent[6].swap, 5);
     assert_int_equal(fake.sent[7].compare_add, 4);
     assert_int_equal(fake.sent[8].imm_or_inv, 3);
+    assert_int_equal(fake.sent[9].rkey, (mw->rkey & 0xffffff00) | 0x42);
+    assert_int_equal(fake.sent[9].swap, IBV_ACCESS_REMOTE_READ);
+    /* One that libibverbs cannot take fails the whole list. */
+    ibv_wr_start(r.ex);
+    ibv_wr_send(r.ex);
+    ibv_wr_bind_mw(r.ex, NULL, 0x42, &info);
+    assert_int_equal(ibv_wr_complete(r.ex), EINVAL);
+    assert_int_equal(fake.posts, 10);
+    assert_int_equal(ibv_dealloc_mw(mw), 0);
     rig_down(&r);
 }
 
@@ -250,7 +263,8 @@ static void create__operations_by_type(void **state)
         {IBV_QPT_UD, IBV_QP_EX_WITH_SEND_WITH_IMM,      true },
         {IBV_QPT_UD, IBV_QP_EX_WITH_RDMA_WRITE,         false},
         {IBV_QPT_UD, IBV_QP_EX_WITH_SEND_WITH_INV,      false},
-        {IBV_QPT_RC, IBV_QP_EX_WITH_BIND_MW,            false},
+        {IBV_QPT_RC, IBV_QP_EX_WITH_BIND_MW,            true },
+        {IBV_QPT_UD, IBV_QP_EX_WITH_BIND_MW,            false},
         {IBV_QPT_RC, IBV_QP_EX_WITH_TSO,                false},
         {IBV_QPT_RC, IBV_QP_EX_WITH_ATOMIC_WRITE,       false},
         {IBV_QPT_RC, UINT64_C(1) << 63,                 false},

@@ -3,6 +3,7 @@
  * test_ibv_query.c: device and port attributes, for programs with shorter and longer structs.
  */
 #include "fake_host.h"
+#include "verbs/ibv_memory.h"
 
 static void device__identity_and_limits(void **state)
 {
@@ -21,11 +22,11 @@ static void device__identity_and_limits(void **state)
     assert_int_equal(a.max_sge, MAX_SGE);
     assert_int_equal(a.max_qp_rd_atom, MAX_RD_ATOMIC);
     assert_int_equal(a.max_pkeys, 1);
-    assert_int_equal(a.max_mw, 0); /* nothing that does not work */
+    assert_int_equal(a.max_mw, MAX_MR);
     assert_int_equal(a.max_mcast_grp, 16);
     assert_true(a.device_cap_flags & IBV_DEVICE_BAD_QKEY_CNTR);
-    assert_int_equal(a.device_cap_flags &
-                         (IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_XRC | IBV_DEVICE_MEM_MGT_EXTENSIONS),
+    assert_int_equal(a.device_cap_flags & /* nothing that does not work */
+                         (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_XRC),
                      0);
     fake.fail = EIO;
     assert_int_equal(ibv_query_device(ctx, &a), EIO);
@@ -50,7 +51,10 @@ static void device_ex__sizes(void **state)
     assert_int_equal(u.a.orig_attr.vendor_id, VERBS_VENDOR_ID);
     assert_int_equal(u.a.phys_port_cnt_ex, 1);
     assert_int_equal(u.a.hca_core_clock, 1000000);
-    assert_int_equal(u.a.odp_caps.general_caps, 0);
+    assert_int_equal(u.a.odp_caps.general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
+    assert_int_equal(u.a.odp_caps.per_transport_caps.ud_odp_caps,
+                     IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV);
+    assert_int_equal(u.a.max_dm_size, MEMORY_MAX_DM_BYTES);
     assert_int_equal(u.later, 0);
     memset(&u, 0xff, sizeof(u));
     assert_int_equal(ibv_query_device_ex_op(ctx, &good, &u.a, sizeof(u.a.orig_attr)), 0);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_live_caps.c: case 29, a capability is claimed exactly when it works, each tried on the real
- * library and engine; and the cases about memory windows, which are not offered (22, 25, 26).
+ * library and engine.
  */
 #include <poll.h>
+#include <stdlib.h>
 
 #include "../port/private_net.h"
 #include "../skips.h"
@@ -160,24 +161,81 @@ static bool try_srq_resize(struct rig *r)
     return works(err) && attr.max_wr >= 50;
 }
 
-static bool try_window(struct rig *r, enum ibv_mw_type type)
+/* Is the window there once it is bound, as far as this QP's peer can tell? */
+static bool window_serves(struct rig *r, unsigned side, uint32_t key)
 {
+    struct ibv_sge sge = rig_sge(r, 64, 8);
+    struct ibv_send_wr *bad, wr = {
+                                 .opcode = IBV_WR_RDMA_WRITE,
+                                 .send_flags = IBV_SEND_SIGNALED,
+                                 .sg_list = &sge,
+                                 .num_sge = 1,
+                             };
+    wr.wr.rdma.remote_addr = (uintptr_t)r->buf;
+    wr.wr.rdma.rkey = key;
+    assert_int_equal(ibv_post_send(r->qp[side], &wr, &bad), 0);
+    return rig_wait(r).status == IBV_WC_SUCCESS;
+}
+
+static bool try_window(struct rig *r, enum ibv_mw_type type, bool by_invalidate, bool other_qp)
+{
+    rig_close(r);
+    rig_connect(r);
     errno = 0;
     struct ibv_mw *mw = ibv_alloc_mw(r->pd, type);
-
     if (mw == NULL)
-        assert_int_equal(errno, EOPNOTSUPP);
-    return mw != NULL;
+        return refused(errno);
+    struct ibv_mr *mr = ibv_reg_mr(r->pd, r->buf, 64, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+    assert_non_null(mr);
+    struct ibv_mw_bind_info info = {mr, (uintptr_t)r->buf, 64, IBV_ACCESS_REMOTE_WRITE};
+    struct ibv_mw_bind bind = {1, IBV_SEND_SIGNALED, info};
+    struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
+    uint32_t key = ibv_inc_rkey(mw->rkey);
+    wr.bind_mw.mw = mw;
+    wr.bind_mw.rkey = key;
+    wr.bind_mw.bind_info = info;
+    if (type == IBV_MW_TYPE_1) {
+        assert_int_equal(ibv_bind_mw(r->qp[1], mw, &bind), 0);
+        key = mw->rkey;
+    } else {
+        assert_int_equal(ibv_post_send(r->qp[1], &wr, &bad), 0);
+    }
+    assert_int_equal(rig_wait(r).status, IBV_WC_SUCCESS);
+    bool good = window_serves(r, other_qp ? 1 : 0, key);
+    if (good && by_invalidate) {
+        wr = (struct ibv_send_wr){.opcode = IBV_WR_SEND_WITH_INV,
+                                  .send_flags = IBV_SEND_SIGNALED,
+                                  .invalidate_rkey = key};
+        rig_recv(r, r->qp[1], 1, 64, 8);
+        assert_int_equal(ibv_post_send(r->qp[0], &wr, &bad), 0);
+        good = rig_wait(r).status == IBV_WC_SUCCESS && rig_wait(r).status == IBV_WC_SUCCESS;
+        good = good && !window_serves(r, 0, key);
+    }
+    assert_int_equal(ibv_dealloc_mw(mw), 0);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    return good;
 }
 
 static bool try_window_1(struct rig *r)
 {
-    return try_window(r, IBV_MW_TYPE_1);
+    return try_window(r, IBV_MW_TYPE_1, false, false);
 }
 
-static bool try_window_2(struct rig *r)
+/* Of type 2A a window would serve every QP of that number; of 2B only the one, in its domain. */
+static bool try_window_2b(struct rig *r)
 {
-    return try_window(r, IBV_MW_TYPE_2);
+    return try_window(r, IBV_MW_TYPE_2, false, false) && !try_window(r, IBV_MW_TYPE_2, false, true);
+}
+
+static bool try_invalidate(struct rig *r)
+{
+    return try_window(r, IBV_MW_TYPE_2, true, false);
+}
+
+/* A device says which of 2A and 2B it has, never both. */
+static bool try_window_2a(struct rig *r)
+{
+    return !try_window_2b(r);
 }
 
 static bool try_xrc(struct rig *r)
@@ -271,9 +329,9 @@ static const struct {
     {IBV_DEVICE_RC_RNR_NAK_GEN,        try_rnr          },
     {IBV_DEVICE_SRQ_RESIZE,            try_srq_resize   },
     {IBV_DEVICE_MEM_WINDOW,            try_window_1     },
-    {IBV_DEVICE_MEM_WINDOW_TYPE_2A,    try_window_2     },
-    {IBV_DEVICE_MEM_WINDOW_TYPE_2B,    try_window_2     },
-    {IBV_DEVICE_MEM_MGT_EXTENSIONS,    try_window_2     }, /* its invalidations alone will not do */
+    {IBV_DEVICE_MEM_WINDOW_TYPE_2A,    try_window_2a    },
+    {IBV_DEVICE_MEM_WINDOW_TYPE_2B,    try_window_2b    },
+    {IBV_DEVICE_MEM_MGT_EXTENSIONS,    try_invalidate   },
     {IBV_DEVICE_UD_AV_PORT_ENFORCE,    try_foreign_port },
     {IBV_DEVICE_BAD_QKEY_CNTR,         try_bad_qkey     },
     {IBV_DEVICE_XRC,                   try_xrc          },
@@ -319,17 +377,7 @@ static void case_29__sizes(void **state)
 
     rig_open(&r);
     assert_int_equal(ibv_query_device_ex(r.ctx, NULL, &attr), 0);
-    assert_int_equal(attr.orig_attr.max_mw, 0);
     assert_int_equal(attr.orig_attr.max_raw_ethy_qp + attr.orig_attr.max_raw_ipv6_qp, 0);
-    assert_int_equal(attr.odp_caps.general_caps, 0);
-    errno = 0;
-    assert_false(
-        null_result(ibv_reg_mr(r.pd, r.buf, 64, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND)));
-    assert_int_equal(errno, EOPNOTSUPP);
-    assert_int_equal(attr.max_dm_size, 0);
-    struct ibv_alloc_dm_attr dm = {.length = 64};
-    errno = 0;
-    assert_false(null_result(ibv_alloc_dm(r.ctx, &dm)));
     assert_int_equal(attr.completion_timestamp_mask, 0);
     struct ibv_cq_init_attr_ex cq = {.cqe = 4, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
     errno = 0;
@@ -366,27 +414,16 @@ static void case_29__not_offered(void **state)
 {
     (void)state;
     struct rig r;
-    struct ibv_td_init_attr td = {0};
     struct ibv_counters_init_attr counters = {0};
     struct ibv_flow_action_esp_attr esp = {0};
-    struct ibv_sge sge;
 
     rig_open(&r);
-    struct ibv_parent_domain_init_attr domain = {.pd = r.pd};
-    sge = rig_sge(&r, 0, 64);
-    errno = 0;
-    assert_false(null_result(ibv_alloc_td(r.ctx, &td)));
-    errno = 0;
-    assert_false(null_result(ibv_alloc_parent_domain(r.ctx, &domain)));
-    errno = 0;
-    assert_false(null_result(ibv_alloc_null_mr(r.pd)));
     errno = 0;
     assert_false(null_result(ibv_create_counters(r.ctx, &counters)));
     errno = 0;
     assert_false(null_result(ibv_create_flow_action_esp(r.ctx, &esp)));
     errno = 0;
     assert_false(null_result(ibv_reg_dmabuf_mr(r.pd, 0, 64, 0, 0, IBV_ACCESS_LOCAL_WRITE)));
-    assert_false(works(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1)));
     rig_close(&r);
 }
 
@@ -432,6 +469,41 @@ static void case_29__limits(void **state)
     rts.max_rd_atomic = (uint8_t)dev.max_qp_init_rd_atom;
     assert_int_equal(ibv_modify_qp(qp, &rts, rig_rts_mask), 0);
     assert_int_equal(ibv_destroy_qp(qp), 0);
+    rig_close(&r);
+}
+
+/* Regions and windows, each as many as promised; device memory of the largest size; and which
+ * operations work on memory on demand is in test_live_memory. */
+static void case_29__memory_limits(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct ibv_device_attr_ex dev;
+    enum { LEFT = 1 }; /* the rig's own region */
+
+    rig_open(&r);
+    assert_int_equal(ibv_query_device_ex(r.ctx, NULL, &dev), 0);
+    int windows = dev.orig_attr.max_mw - LEFT;
+    struct ibv_mw **mw = calloc((size_t)windows + 2, sizeof(*mw));
+    assert_non_null(mw);
+    for (int i = 0; i < windows; i++) {
+        mw[i] = ibv_alloc_mw(r.pd, IBV_MW_TYPE_1);
+        assert_non_null(mw[i]);
+    }
+    errno = 0;
+    assert_null(ibv_alloc_mw(r.pd, IBV_MW_TYPE_1));
+    assert_int_equal(errno, ENOMEM);
+    for (int i = 0; i < windows; i++)
+        assert_int_equal(ibv_dealloc_mw(mw[i]), 0);
+    free(mw);
+    struct ibv_alloc_dm_attr attr = {.length = dev.max_dm_size};
+    struct ibv_dm *dm = ibv_alloc_dm(r.ctx, &attr);
+    assert_non_null(dm);
+    assert_int_equal(ibv_free_dm(dm), 0);
+    attr.length++;
+    errno = 0;
+    assert_null(ibv_alloc_dm(r.ctx, &attr));
+    assert_int_equal(errno, EINVAL);
     rig_close(&r);
 }
 
@@ -499,73 +571,12 @@ static void case_29__atomics(void **state)
     rig_close(&r);
 }
 
-/* Windows of neither type, of no length: none is given, none is claimed. */
-static void case_22__no_windows(void **state)
-{
-    (void)state;
-    struct rig r;
-    struct ibv_device_attr attr;
-
-    rig_open(&r);
-    assert_int_equal(ibv_query_device(r.ctx, &attr), 0);
-    assert_int_equal(attr.max_mw, 0);
-    assert_int_equal(attr.device_cap_flags &
-                         (IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2A |
-                          IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS),
-                     0);
-    assert_false(try_window_1(&r));
-    assert_false(try_window_2(&r));
-    rig_close(&r);
-}
-
-/* A region that allows windows registers, and is never held by one. */
-static void case_25__no_windows(void **state)
-{
-    (void)state;
-    struct rig r;
-
-    rig_open(&r);
-    struct ibv_mr *mr = ibv_reg_mr(r.pd, r.buf, 64, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
-    assert_non_null(mr);
-    assert_int_equal(ibv_dereg_mr(mr), 0);
-    rig_close(&r);
-}
-
-/* Binding is refused whichever way it is asked for, and the QP goes on. */
-static void case_26__no_windows(void **state)
-{
-    (void)state;
-    struct rig r;
-
-    rig_connect(&r);
-    struct ibv_mw mw = {.context = r.ctx, .pd = r.pd, .rkey = 1, .type = IBV_MW_TYPE_1};
-    struct ibv_mw_bind bind = {
-        .wr_id = 1, .bind_info = {.mr = r.mr, .addr = (uintptr_t)r.buf, .length = 64}
-    };
-    assert_int_equal(ibv_bind_mw(r.qp[0], &mw, &bind), EOPNOTSUPP);
-    struct ibv_send_wr wr =
-                           {
-                               .wr_id = 1,
-                               .opcode = IBV_WR_BIND_MW,
-                               .send_flags = IBV_SEND_SIGNALED,
-                               .bind_mw = {.mw = &mw, .rkey = 1, .bind_info = bind.bind_info}
-    },
-                       *bad = NULL;
-    assert_int_equal(ibv_post_send(r.qp[0], &wr, &bad), EOPNOTSUPP);
-    assert_ptr_equal(bad, &wr);
-    rig_expect_none(&r);
-    assert_int_equal(ibv_dealloc_mw(&mw), EOPNOTSUPP);
-    assert_true(try_rnr(&r));
-    rig_close(&r);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(case_22__no_windows), cmocka_unit_test(case_25__no_windows),
-        cmocka_unit_test(case_26__no_windows), cmocka_unit_test(case_29__flags),
-        cmocka_unit_test(case_29__sizes),      cmocka_unit_test(case_29__limits),
-        cmocka_unit_test(case_29__atomics),    cmocka_unit_test(case_29__not_offered),
+        cmocka_unit_test(case_29__flags),   cmocka_unit_test(case_29__sizes),
+        cmocka_unit_test(case_29__limits),  cmocka_unit_test(case_29__memory_limits),
+        cmocka_unit_test(case_29__atomics), cmocka_unit_test(case_29__not_offered),
     };
     ino_t before = private_net_inode();
 

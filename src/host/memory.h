@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * memory.h: the part of host.h that is about memory: regions, and the windows on them. Results are
+ * as there: 0 or -errno, from any thread.
+ */
+#ifndef HOST_MEMORY_H
+#define HOST_MEMORY_H
+
+#include "verbena/types.h"
+
+#ifndef VERBENA_EXPORT
+#define VERBENA_EXPORT __attribute__((visibility("default")))
+#endif
+
+struct mr;
+struct mw;
+struct pd;
+struct verbena_context;
+
+/* A region with ACCESS_ON_DEMAND need not be there yet. */
+VERBENA_EXPORT int verbena_mr_reg(struct verbena_context *ctx, struct pd *pd, void *addr,
+                                  uint64_t length, uint64_t iova, unsigned access, struct mr **out);
+/* Locally all addresses: reads are zeros, writes vanish. */
+VERBENA_EXPORT int verbena_mr_reg_null(struct verbena_context *ctx, struct pd *pd, struct mr **out);
+VERBENA_EXPORT uint32_t verbena_mr_key(const struct mr *mr);
+/* When it returns, not a byte of the region is touched any more. -EBUSY: a window is bound to it.
+ */
+VERBENA_EXPORT int verbena_mr_dereg(struct verbena_context *ctx, struct mr *mr);
+
+enum verbena_mr_change {
+    MR_CHANGE_TRANSLATION = 1 << 0, /* addr, length; another key, so that nobody with the old one
+                                       finds other bytes */
+    MR_CHANGE_PD = 1 << 1,
+    MR_CHANGE_ACCESS = 1 << 2,
+};
+/* Changes a region; when it returns, nothing is done any more that it allowed before. On failure it
+ * is as it was. -EBUSY: a window is bound to it. */
+VERBENA_EXPORT int verbena_mr_change(struct verbena_context *ctx, struct mr **mr, unsigned change,
+                                     struct pd *pd, void *addr, uint64_t length, unsigned access);
+/* Makes pages of on-demand memory present, if write for writing. -EFAULT: some are not there. */
+VERBENA_EXPORT int verbena_mr_prefetch(struct verbena_context *ctx, const struct pd *pd,
+                                       const struct nic_sge *sge, int num_sge, bool write);
+
+/* type 1 or 2; else -EINVAL. */
+VERBENA_EXPORT int verbena_mw_create(struct verbena_context *ctx, struct pd *pd, int type,
+                                     struct mw **out);
+VERBENA_EXPORT uint32_t verbena_mw_key(struct mw *mw);
+/* Bound or not; when it returns, no peer uses it any more. */
+VERBENA_EXPORT int verbena_mw_destroy(struct verbena_context *ctx, struct mw *mw);
+
+/* For the engine: is this memory there, for writing? Never faults. */
+bool memory_touch(const void *addr, uint64_t n, bool write);
+
+#endif
