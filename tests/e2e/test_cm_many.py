@@ -5,6 +5,7 @@
 what is for it, names go with their process, and who is killed leaves no peer waiting."""
 
 import os
+import re
 import signal
 import sys
 import time
@@ -17,6 +18,7 @@ LISTENERS = 20
 KILLED = 10
 TOLD_SECONDS = 1.0
 CROWD = 128
+CONNECTIONS = 1000
 IN_SEQUENCE = 2000 if e2e.LONG else 200
 # A server's, however many clients came: sockets to send from (64), flows of those who came lately
 # (some 130, at 40 a second), the wills and slots of those who ended lately (2 x 16), and what it has
@@ -155,6 +157,32 @@ def in_sequence():
         return f"{IN_SEQUENCE} clients, {most} descriptors at most, {grown} KiB grown"
 
 
+def thousand(clients=4):
+    """So many connections of one server open at the same time, twice: afterwards it has as many
+    descriptors as after the first time."""
+    program = os.path.join(e2e.PROGRAMS, "connections")
+    port = e2e.free_port()
+    with Side().start([program, "server", HOST, str(port), str(CONNECTIONS), "2"]) as server:
+        wait_until(lambda: name_of(port, HOST) in names(), 15, "the server to listen")
+        for number in (1, 2):
+            line = [program, "client", HOST, str(port), str(CONNECTIONS // clients)]
+            running = [Side().start(line) for _ in range(clients)]
+            try:
+                for process in running:
+                    process.expect(120)
+            finally:
+                for process in running:
+                    process.__exit__()
+            wait_until(lambda n=number: f"round {n}:" in server.text(), 60, f"the end of {number}")
+        text = server.expect(30)
+    levels = re.findall(r"(\d+) descriptors, (\d+) KiB", text)
+    (fds, kib), (fds_again, kib_again) = [(int(a), int(b)) for a, b in levels]
+    demand(fds_again <= max(fds, SERVER_DESCRIPTORS), f"{fds}, then {fds_again} descriptors")
+    sanitized = "asan" in os.environ.get("LD_PRELOAD", "")
+    demand(sanitized or kib_again < kib + SERVER_GROWTH_KIB, f"{kib}, then {kib_again} KiB")
+    return f"{fds}, then {fds_again} descriptors; {kib}, then {kib_again} KiB"
+
+
 def address_and_any():
     """Two addresses are two listeners; an address and any exclude each other."""
     if not os.environ.get("VERBENA_E2E_ISOLATED"):
@@ -284,6 +312,7 @@ def cases(tap):
     tap.run("many_listeners", many_listeners)
     tap.run("case_95__crowd", crowd, CROWD)
     tap.run("case_95__in_sequence", in_sequence)
+    tap.run("thousand_connections", thousand)
     tap.run("address_and_any", address_and_any)
     tap.run("nobody_listens", nobody_listens)
     tap.run("listener_killed", listener_killed)
