@@ -92,6 +92,7 @@ int verbena_cq_arm(struct verbena_context *ctx, struct cq *cq, bool solicited_on
     if (dead(ctx))
         return -EIO;
     cq_arm(cq, solicited_only);
+    progress_dispatch(ctx->host); /* something came since the last poll */
     progress_expect(ctx->host);
     return 0;
 }

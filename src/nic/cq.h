@@ -27,6 +27,7 @@ struct cqe {
     uint32_t
         sq_freed_to; /* send side: sq slots before this index are free once the entry is polled */
     bool is_send;
+    bool solicited; /* or not a success */
 };
 
 struct cq {
@@ -39,6 +40,8 @@ struct cq {
     _Atomic uint32_t head; /* next to poll; free-running */
     _Atomic uint32_t tail; /* next to fill; free-running */
     enum cq_arm armed;
+    bool asked;    /* it was armed before */
+    uint32_t told; /* entries before this one were there at the last event or arming */
     /* No entry is added any more. QPs that use it go to ERR by qp_purge_overflowed, as their locks
      * cannot be taken here. */
     bool overflowed;
@@ -62,7 +65,8 @@ int cq_resize(struct cq *cq, int cqe);
 void cq_push(struct cq *cq, const struct cqe *e, bool solicited);
 /* Takes up to max completions; returns how many. */
 int cq_poll(struct cq *cq, int max, struct nic_wc *out);
-/* Arms; a completion that is already there makes no event (IBA 11.4.2.2). */
+/* Arms. A completion that is already there makes no event, but for one that came since the last
+ * event or arming and was not polled: that makes one now. */
 void cq_arm(struct cq *cq, bool solicited_only);
 /* Drops all entries of a QP (destroy, RESET). */
 void cq_purge(struct cq *cq, const struct qp *qp);

@@ -202,7 +202,7 @@ static void case_74(void **state)
     }
 }
 
-/* IBA 11.4.2.2: one-shot; what was there before arming makes no event. */
+/* IBA 11.4.2.2: one-shot; what was there before the first arming makes no event. */
 static void case_72(void **state)
 {
     struct objects *o = *state;
@@ -226,6 +226,79 @@ static void cq_arm__unsolicited_leaves_it_armed(void **state)
     assert_null(nic_notify_next(o->nic));
     push(o, 2, WC_SUCCESS, true);
     assert_ptr_equal(nic_notify_next(o->nic), &o->rcq);
+}
+
+/* UCX polls, arms and sleeps: what came after its last poll must wake it. */
+static void cq_arm__what_came_since_the_last_event(void **state)
+{
+    static const struct {
+        enum armed first, second;
+        bool solicited;  /* the one that came between */
+        unsigned polled; /* of the two */
+        bool notifies;
+    } rows[] = {
+        {ANY,       ANY,       false, 1, true },
+        {ANY,       ANY,       false, 0, true },
+        {ANY,       SOLICITED, true,  1, true },
+        {SOLICITED, ANY,       false, 1, true },
+        {SOLICITED, SOLICITED, true,  1, true },
+        {ANY,       ANY,       false, 2, false}, /* nothing is left */
+        {ANY,       SOLICITED, false, 1, false},
+        {SOLICITED, SOLICITED, false, 1, false},
+        {NONE,      ANY,       false, 1, false}, /* the first arming: nobody can have relied on it */
+        {NONE,      SOLICITED, true,  0, false},
+    };
+    struct objects *o = *state;
+    struct nic_wc wc[4];
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct cq *cq;
+        struct cqe e = {.qp = o->qp};
+        assert_int_equal(cq_create(o->nic, 8, &cq, &cq), 0);
+        arm(cq, rows[i].first);
+        cq_push(cq, &e, true);
+        assert_ptr_equal(nic_notify_next(o->nic), rows[i].first != NONE ? &cq : NULL);
+        cq_push(cq, &e, rows[i].solicited);
+        assert_null(nic_notify_next(o->nic));
+        assert_int_equal(cq_poll(cq, (int)rows[i].polled, wc), rows[i].polled);
+        arm(cq, rows[i].second);
+        assert_ptr_equal(nic_notify_next(o->nic), rows[i].notifies ? &cq : NULL);
+        arm(cq, rows[i].second); /* that was told */
+        assert_null(nic_notify_next(o->nic));
+        cq_push(cq, &e, true);
+        assert_ptr_equal(nic_notify_next(o->nic), &cq);
+        assert_int_equal(cq_destroy(cq), 0);
+    }
+}
+
+/* What counts as told moves with the entries. */
+static void cq_arm__after_purge_and_resize(void **state)
+{
+    struct objects *o = *state;
+    struct qp *other = (struct qp *)o; /* only compared */
+    struct nic_wc wc[4];
+    struct cqe mine = {.qp = o->qp}, theirs = {.qp = other};
+
+    cq_arm(o->rcq, false);
+    cq_push(o->rcq, &theirs, false);
+    assert_ptr_equal(nic_notify_next(o->nic), &o->rcq);
+    cq_push(o->rcq, &mine, false);
+    cq_purge(o->rcq, other);
+    cq_arm(o->rcq, false);
+    assert_ptr_equal(nic_notify_next(o->nic), &o->rcq);
+    cq_purge(o->rcq, o->qp);
+    cq_push(o->rcq, &mine, false);
+    assert_int_equal(cq_poll(o->rcq, 1, wc), 1);
+    cq_arm(o->rcq, false);
+    assert_null(nic_notify_next(o->nic));
+    cq_push(o->rcq, &mine, false);
+    assert_ptr_equal(nic_notify_next(o->nic), &o->rcq);
+    assert_int_equal(cq_resize(o->rcq, 2), 0);
+    cq_arm(o->rcq, false);
+    assert_null(nic_notify_next(o->nic)); /* it had its event */
+    cq_push(o->rcq, &mine, false);
+    assert_ptr_equal(nic_notify_next(o->nic), &o->rcq);
+    assert_int_equal(cq_poll(o->rcq, 4, wc), 2);
 }
 
 static void cq_purge__keeps_the_others_in_order(void **state)
@@ -329,6 +402,8 @@ int main(void)
         CASE(case_74),
         CASE(case_72),
         CASE(cq_arm__unsolicited_leaves_it_armed),
+        CASE(cq_arm__what_came_since_the_last_event),
+        CASE(cq_arm__after_purge_and_resize),
         CASE(cq_purge__keeps_the_others_in_order),
         CASE(case_18),
         CASE(cq_destroy__takes_event_and_notification_along),
