@@ -183,6 +183,29 @@ def thousand(clients=4):
     return f"{fds}, then {fds_again} descriptors; {kib}, then {kib_again} KiB"
 
 
+def flood(count=30000):
+    """Messages of every kind from thousands of senders, none of which leads anywhere: meanwhile and
+    afterwards a client is served, and of all that nothing is kept."""
+    program = os.path.join(e2e.PROGRAMS, "cm_flood")
+    port = e2e.free_port()
+    with Server(HOST, port, "-P") as server:
+        served(HOST, port)
+        fds, kib = descriptors(server.pid), resident_kib(server.pid)
+        with Process([program, str(port), str(count)]) as flooding:
+            clients = 0
+            while flooding.popen.poll() is None:
+                served(HOST, port)
+                clients += 1
+            flooding.expect(10)
+        served(HOST, port)
+        more_fds = descriptors(server.pid) - fds
+        more_kib = resident_kib(server.pid) - kib
+        demand(more_fds < SERVER_DESCRIPTORS, f"{more_fds} descriptors more")
+        sanitized = "asan" in os.environ.get("LD_PRELOAD", "")
+        demand(sanitized or more_kib < SERVER_GROWTH_KIB, f"{more_kib} KiB more")
+        return f"{count} messages, {clients} clients meanwhile, {more_kib} KiB more"
+
+
 def address_and_any():
     """Two addresses are two listeners; an address and any exclude each other."""
     if not os.environ.get("VERBENA_E2E_ISOLATED"):
@@ -313,6 +336,7 @@ def cases(tap):
     tap.run("case_95__crowd", crowd, CROWD)
     tap.run("case_95__in_sequence", in_sequence)
     tap.run("thousand_connections", thousand)
+    tap.run("flood", flood)
     tap.run("address_and_any", address_and_any)
     tap.run("nobody_listens", nobody_listens)
     tap.run("listener_killed", listener_killed)
