@@ -80,7 +80,6 @@ TESTED_IN = {
     "src/host/progress.c": "tests/host/test_host.c",
     "src/host/queue_pair.c": "tests/host/test_host.c",
     "src/host/stats.c": "tests/e2e/test_tools.py",
-    "src/host/tally.c": "tests/e2e/test_discovery.py",
     "src/port/port_flow.c": "tests/port/test_port_udp.c",
     "src/port/port_group.c": "tests/verbs/test_live_datagram.c",
     "src/port/port_holder.c": "tests/port/test_port_udp.c",

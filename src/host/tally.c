@@ -140,8 +140,9 @@ static bool ask(const char *name, uint64_t deadline_ns, struct tally *t)
          peer_is(fd, geteuid() == 0); /* root is told by all */
     struct pollfd p = {.fd = fd, .events = POLLIN};
     int wait_ms = until > now ? (int)((until - now) / 1000000) : 0;
-    ok = ok && poll(&p, 1, wait_ms) == 1 && recv(fd, t, sizeof(*t), 0) == (ssize_t)sizeof(*t) &&
-         t->names == hash_names() && t->devices <= TALLY_DEVICES;
+    ok = ok && poll(&p, 1, wait_ms) == 1 &&
+         recv(fd, t, sizeof(*t), MSG_TRUNC) == (ssize_t)sizeof(*t) && t->names == hash_names() &&
+         t->devices <= TALLY_DEVICES;
     if (fd >= 0)
         close(fd);
     return ok;
