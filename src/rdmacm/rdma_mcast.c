@@ -10,9 +10,7 @@
 
 #include "rdmacm/rdma_objects.h"
 
-enum {
-    MCAST_QPN = 0xffffff
-}; /* IBA 10.5.1: what datagrams to a group name as their destination QP */
+enum { MCAST_QPN = 0xffffff }; /* what datagrams to a group name as their destination QP */
 
 /* The group's GID; false: it is none. */
 static bool mcast_group(const struct sockaddr *addr, struct net_addr *group)
