@@ -3,8 +3,6 @@
 """The connection tests of rdma-core's own suite (pyverbs): each of them forks an active and a
 passive side, which meet at one address of a veth interface."""
 
-import glob
-import gzip
 import os
 import re
 import shutil
@@ -12,10 +10,9 @@ import sys
 import tempfile
 
 import e2e
+import pyverbs_suite
 from e2e import Failed, Process, Skip, demand, on_nic, wait_until
 
-SUITE = "/usr/share/doc/rdma-core/tests"
-PYTHON = "/usr/bin/python3"  # the one that Debian's pyverbs is built for
 INTERFACE = "vbpy0"
 ADDRESS = "10.89.7.1"
 LIMIT = 60
@@ -41,11 +38,11 @@ class Suite:
     def __enter__(self):
         e2e.need_root()
         e2e.need("ip", "unshare")
-        if not os.path.isdir(SUITE) or not os.path.exists(PYTHON):
-            raise Skip("no pyverbs tests here")
+        pyverbs_suite.need()
         self.folder = tempfile.mkdtemp(prefix="verbena-test-")
         try:
-            self.unpack()
+            pyverbs_suite.unpack(self.folder)
+            os.mkdir(os.path.join(self.folder, "class"))
             self.make_interface()
         except BaseException:
             self.__exit__()
@@ -56,16 +53,6 @@ class Suite:
     def __exit__(self, *_):
         e2e.run(["ip", "link", "delete", INTERFACE], 10)
         shutil.rmtree(self.folder)
-
-    def unpack(self):
-        folder = os.path.join(self.folder, "tests")
-        os.mkdir(folder)
-        os.mkdir(os.path.join(self.folder, "class"))
-        for path in glob.glob(SUITE + "/*"):
-            name = os.path.basename(path).removesuffix(".gz")
-            opener = gzip.open if path.endswith(".gz") else open
-            with opener(path, "rb") as packed, open(os.path.join(folder, name), "wb") as plain:
-                shutil.copyfileobj(packed, plain)
 
     @staticmethod
     def make_interface():
@@ -107,7 +94,7 @@ class Suite:
 
     def run(self, name):
         words = on_nic(
-            PYTHON,
+            pyverbs_suite.PYTHON,
             "tests/run_tests.py",
             "-v",
             "--dev",

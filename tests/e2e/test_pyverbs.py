@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# limit: 300 s
+"""rdma-core's own suite (pyverbs) on lo, but for what belongs to a vendor and for connections,
+which test_pyverbs_rdmacm runs. A test may be skipped only for a reason that is known here."""
+
+import os
+import re
+import sys
+import tempfile
+
+import e2e
+import pyverbs_suite
+from e2e import Failed, Process, Skip, demand, on_nic
+
+MODULES = (
+    "addr atomic cq cq_events cqex device flow fork mr odp parent_domain pd qp qpex "
+    "relaxed_ordering rss_traffic shared_pd tag_matching"
+).split()
+TESTS = 160
+LIMIT = 60  # of one module
+# What a skip says, and why it is right.
+SKIPS = {
+    r"Create QP type 8 is not supported": "raw packets are no RoCE",
+    r"Create Raw Packet QP .* is not supported": "raw packets are no RoCE",
+    r"Create XRCD is not supported": "XRC is not built",
+    r"Allocating dmabuf is not supported by .*": "memory of a GPU: there is none",
+    r"(Device|Lack of permission).*/dev/dri/.*": "memory of a GPU: there is none",
+    r"There are no huge pages of size 2M allocated": "this machine has set none aside",
+    r"Some object imports are not supported": "objects are not shared by processes",
+    r"Importing a device is not supported": "objects are not shared by processes",
+    r"Extended QP is not supported on this device": "atomic writes are not built",
+    r"Extended CQ is not supported": "tag matching is no RoCE",
+}
+
+
+def results(text):
+    """Name, verdict and reason of each test that the output tells of."""
+    name = None
+    for line in text.splitlines():
+        begins = re.match(r"(test_\w+) \(tests\.", line)
+        if begins:
+            name = begins.group(1)
+        # What the test printed may stand between the dots and the verdict.
+        ends = re.search(r"(?:^|\.\.\. )(?:skipped '(?P<why>.*)'|(?P<how>ok|FAIL|ERROR))$", line)
+        if name and ends:
+            yield name, ends["how"] or "skip", ends["why"]
+            name = None
+
+
+def run_module(folder, module):
+    words = ["tests/run_tests.py", "-v", "--dev", "vb_lo", "tests.test_" + module]
+    with Process(on_nic(pyverbs_suite.PYTHON, *words), cwd=folder) as process:
+        status = process.wait(LIMIT)
+        return status, process.both()
+
+
+def judge(how, why, text):
+    if how == "skip":
+        known = [reason for words, reason in SKIPS.items() if re.fullmatch(words, why)]
+        demand(known, f"skipped for an unknown reason: {why}")
+        raise Skip(f"{why}: {known[0]}")
+    demand(how == "ok", text)
+
+
+def cases(tap):
+    ran = 0
+    try:
+        pyverbs_suite.need()
+    except Skip as reason:
+        tap.say("ok", "suite", f" # SKIP {reason}")
+        return
+    with tempfile.TemporaryDirectory(prefix="verbena-test-") as folder:
+        pyverbs_suite.unpack(folder)
+        for module in MODULES:
+            try:
+                status, text = run_module(folder, module)
+                verdicts = list(results(text))
+            except (Failed, OSError) as reason:
+                status, text, verdicts = 1, str(reason), []
+            for name, how, why in verdicts:
+                tap.run(f"{module}__{name}", judge, how, why, text)
+            ran += len(verdicts)
+            if status != 0 and all(how in ("ok", "skip") for _, how, _ in verdicts):
+                tap.run(module, demand, False, text)
+    tap.run("all_tests", demand, ran == TESTS, f"{ran} tests, not {TESTS}")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("LC_ALL", "C.UTF-8")
+    sys.exit(e2e.main(cases))
