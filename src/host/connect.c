@@ -4,8 +4,11 @@
  * service names that its listeners hold. Its events are in connect_event.c.
  */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host/host_priv.h"
 
@@ -276,6 +279,18 @@ static int claim(struct verbena_cm_id *id, struct connect_service *s, uint32_t f
     return 0;
 }
 
+/* Our own user's programs know each other; a name that another user holds is somebody's mistake, or
+ * no good, and nothing else tells of it. */
+static void say_holder(uint64_t service_id, const struct net_addr *addr)
+{
+    char holder[256];
+    const char *uid =
+        strstr(port_udp_service_holder(service_id, addr, holder, sizeof(holder)), "(uid ");
+    if (uid != NULL && strtoul(uid + strlen("(uid "), NULL, 10) != geteuid())
+        fprintf(stderr, "verbena: port %u, service %#" PRIx64 ", belongs to %s\n",
+                cm_ip_service_port(service_id), service_id, holder);
+}
+
 static int bind_some(struct verbena_cm_id *id, uint64_t *service_id, uint32_t first, uint32_t last,
                      const struct net_addr *addr)
 {
@@ -294,7 +309,10 @@ static int bind_some(struct verbena_cm_id *id, uint64_t *service_id, uint32_t fi
         *service_id = s->service_id;
     else
         free(s);
-    return leave_port(id, err);
+    leave_port(id, err);
+    if (err == -EADDRINUSE && first == last)
+        say_holder(*service_id + first, addr);
+    return err;
 }
 
 int verbena_cm_bind(struct verbena_cm_id *id, uint64_t service_id, const struct net_addr *addr)
@@ -709,11 +727,15 @@ int verbena_cm_disconnect(struct verbena_cm_id *id, const struct verbena_cm_priv
 int verbena_cm_sidr_reply(struct verbena_cm_id *id, unsigned status,
                           const struct verbena_cm_param *p)
 {
-    if (status > CM_SIDR_UNSUPPORTED_VERSION || p->qpn > 0xffffff)
+    if (status > CM_SIDR_UNSUPPORTED_VERSION || p->qpn > 0xffffff || p->ece_vendor_id > 0xffffff)
         return -EINVAL;
     if (!enter(id))
         return -EIO;
-    struct cm_sidr_rep rep = {.status = (uint8_t)status, .qpn = p->qpn, .qkey = p->qkey};
+    struct cm_sidr_rep rep = {.status = (uint8_t)status,
+                              .qpn = p->qpn,
+                              .qkey = p->qkey,
+                              .ece_vendor_id = p->ece_vendor_id,
+                              .ece_options = p->ece_options};
     int err =
         leave(id, id->cm_id == NULL ? -EINVAL
                                     : cm_sidr_reply(id->host->connect.cm, host_now_ns(), id->cm_id,

@@ -261,6 +261,9 @@ def squatted():
         wait_until(lambda: "@" + name in names(), 10, "the name")
         with Side().start(rping("-s", "-a", HOST, "-p", str(port))) as server:
             demand(server.wait(15) != 0, "listens all the same")
+            text = server.both()
+            demand("Address already in use" in text, text)
+            demand(re.search(rf"verbena: port {port}, .*\(uid {NOBODY}\), process \d+", text), text)
         refused(HOST, port)
         demand(b"r" not in squatter.text().encode(), f"it was sent something: {squatter.text()}")
 

@@ -425,6 +425,26 @@ static void datagram__looked_up(void **state)
     rig_pair_close(&p);
 }
 
+/* What the server offers of enhanced connection establishment is in its answer. */
+static void datagram__ece(void **state)
+{
+    (void)state;
+    struct rig_pair p;
+    struct rdma_conn_param param = {.qp_num = 0x123};
+    struct ibv_ece offer = {.vendor_id = 0x15b3, .options = 0x80000001}, got;
+
+    rig_pair_open(&p, "127.0.0.1", RDMA_PS_UDP, false);
+    assert_int_equal(rdma_connect(p.client, &param), 0);
+    rdma_ack_cm_event(rig_pair_request(&p, false));
+    assert_int_equal(rdma_set_local_ece(p.server, &offer), 0);
+    assert_int_equal(rdma_accept(p.server, &param), 0);
+    rig_expect(p.client_ch, RDMA_CM_EVENT_ESTABLISHED, 0);
+    assert_int_equal(rdma_get_remote_ece(p.client, &got), 0);
+    assert_int_equal(got.vendor_id, offer.vendor_id);
+    assert_int_equal(got.options, offer.options);
+    rig_pair_close(&p);
+}
+
 static void datagram__refused(void **state)
 {
     (void)state;
@@ -520,6 +540,7 @@ int main(void)
         cmocka_unit_test(connect__own_queue_pairs),
         cmocka_unit_test(connect__rnr_timer),
         cmocka_unit_test(datagram__looked_up),
+        cmocka_unit_test(datagram__ece),
         cmocka_unit_test(datagram__refused),
         cmocka_unit_test(ep__send_and_end),
     };
