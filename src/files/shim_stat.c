@@ -57,16 +57,21 @@ static void fill(const struct files_node *node, struct stat *st)
     }
 }
 
-/* A descriptor of ours says what its path says. */
+/* A descriptor of ours says what its path says, but for its size: who copies by that and finds that
+ * the memory has an end (cp) would fill up with zeros. */
 static void correct(int fd, struct stat *st)
 {
     char path[FILES_PATH_BYTES];
     struct files_node node;
+    struct stat memory = *st;
     int error = errno;
 
     if (S_ISREG(st->st_mode) && st->st_nlink == 0 && shim_identify(fd, path) &&
-        files_lookup(&files_live, path, &node))
+        files_lookup(&files_live, path, &node)) {
         fill(&node, st);
+        st->st_size = memory.st_size;
+        st->st_blocks = memory.st_blocks;
+    }
     errno = error;
 }
 

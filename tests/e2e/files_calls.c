@@ -99,6 +99,7 @@ static void read_files(void)
     CHECK((same = dup(fd)) >= 0 && close(fd) == 0);
     struct stat st;
     CHECK(fstat(same, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0777) == 0444);
+    CHECK(st.st_size == sizeof(STATE) - 1);
     CHECK(close(same) == 0);
     FILE *f = fopen(PORT "/state", "re");
     CHECK(f != NULL && fgets(text, sizeof(text), f) != NULL && strcmp(text, STATE) == 0);

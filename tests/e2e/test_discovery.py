@@ -120,6 +120,8 @@ def stat(how):
         demand(status == 1, f"test {test}: {status}")
     demand(how.text("readlink", "-f", f"{LO}/device/net/lo") == "/sys/devices/virtual/net/lo\n", "readlink")
     demand(how.text("realpath", f"{LO}/ports/../fw_ver") == f"{LO}/fw_ver\n", "realpath")
+    copy = f"f=$(mktemp) && cp {PORT}/state $f && cat $f; rm $f"
+    demand(how.text("sh", "-c", copy) == TEXTS[f"{PORT}/state"], "cp")
     demand(how.text("sh", "-c", f"echo x > {NODES}/{UVERBS}") == "", "a device file cannot be written")
 
 
