@@ -21,8 +21,8 @@ CROWD = 128
 CONNECTIONS = 1000
 IN_SEQUENCE = 2000 if e2e.LONG else 200
 # A server's, however many clients came: sockets to send from (64), flows of those who came lately
-# (some 130, at 40 a second), the wills and slots of those who ended lately (2 x 16), and what it has
-# without any client.
+# (some 130, at 40 a second), the wills and slots of those who ended lately (2 x 16), and what it
+# has without any client.
 SERVER_DESCRIPTORS = 300
 # Tables are touched at places that numbers by chance name: most of 8 MB in the end.
 SERVER_GROWTH_KIB = 8192
