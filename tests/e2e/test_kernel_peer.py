@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 420 s
+# limit: 600 s
 """The Linux kernel's soft-RoCE as peer, in an emulated guest: Debian's programs, a program that
 checks every byte, small fixed exchanges, and connections by rdma_cm; our side client and server,
 IPv4 and IPv6, path MTU 1024 and 4096, with and without faults. The two roles run side by side, each
