@@ -98,6 +98,14 @@ static int device_new(struct ibv_device *dev, struct rdma_device **out)
     return 0;
 }
 
+static bool device_gone(const struct rdma_device *d)
+{
+    rdma_lock();
+    bool gone = d->gone;
+    rdma_unlock();
+    return gone;
+}
+
 /* Under the mutex. */
 static struct rdma_device *device_find(unsigned ifindex)
 {
@@ -110,7 +118,7 @@ static struct rdma_device *device_find(unsigned ifindex)
     }
     TAILQ_FOREACH(d, &device_open, link)
     {
-        if (d->ifindex == ifindex && !d->gone)
+        if (d->ifindex == ifindex && !device_gone(d))
             return d;
     }
     return NULL;
