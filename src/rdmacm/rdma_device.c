@@ -47,7 +47,7 @@ static void device_on_event(enum nic_event_type type, void *owner)
     if (type != EVENT_DEVICE_FATAL)
         return;
     rdma_lock();
-    d->gone = true;
+    atomic_store(&d->gone, true);
     TAILQ_FOREACH(id, &d->ids, device_link)
     {
         struct rdma_event_obj *e =
@@ -98,14 +98,6 @@ static int device_new(struct ibv_device *dev, struct rdma_device **out)
     return 0;
 }
 
-static bool device_gone(const struct rdma_device *d)
-{
-    rdma_lock();
-    bool gone = d->gone;
-    rdma_unlock();
-    return gone;
-}
-
 /* Under the mutex. */
 static struct rdma_device *device_find(unsigned ifindex)
 {
@@ -118,7 +110,7 @@ static struct rdma_device *device_find(unsigned ifindex)
     }
     TAILQ_FOREACH(d, &device_open, link)
     {
-        if (d->ifindex == ifindex && !device_gone(d))
+        if (d->ifindex == ifindex && !atomic_load(&d->gone))
             return d;
     }
     return NULL;
@@ -183,7 +175,7 @@ int rdma_device_attach(struct rdma_id_obj *id, const struct sockaddr *local)
         return err;
     rdma_device_detach(id);
     rdma_lock();
-    if (d->gone) {
+    if (atomic_load(&d->gone)) {
         rdma_unlock();
         return ENODEV;
     }

@@ -10,6 +10,7 @@
 #define RDMACM_RDMA_OBJECTS_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/queue.h>
 
@@ -31,10 +32,10 @@ struct rdma_device {
     unsigned ifindex;
     uint8_t max_initiator_depth;
     uint8_t max_responder_resources;
-    /* Under rdma_lock. */
     struct verbena_context *watch; /* tells when the interface goes */
-    bool gone;
-    TAILQ_HEAD(, rdma_id_obj) ids; /* that are on it */
+    /* Under rdma_lock; also read without it. */
+    _Atomic bool gone;
+    TAILQ_HEAD(, rdma_id_obj) ids; /* that are on it; under rdma_lock */
     TAILQ_ENTRY(rdma_device) link;
 };
 
