@@ -187,6 +187,34 @@ def agrees_with_verbs(how):
     demand(value("state").split()[0] == "PORT_" + file(f"{PORT}/state").split()[1], told)
 
 
+DEVICES = r"""
+import ctypes, os, stat
+class Device(ctypes.Structure):
+    _fields_ = [("ops", ctypes.c_void_p * 2), ("kinds", ctypes.c_int * 2),
+                ("name", ctypes.c_char * 64), ("dev_name", ctypes.c_char * 64),
+                ("dev_path", ctypes.c_char * 256), ("ibdev_path", ctypes.c_char * 256)]
+verbs = ctypes.CDLL("libibverbs.so.1")
+verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.POINTER(Device))
+verbs.ibv_get_sysfs_path.restype = ctypes.c_char_p
+n = ctypes.c_int()
+devices = verbs.ibv_get_device_list(ctypes.byref(n))
+assert n.value > 0
+for i in range(n.value):
+    d = devices[i].contents
+    assert stat.S_ISCHR(os.stat(b"/dev/infiniband/" + d.dev_name).st_mode)
+    assert open(d.dev_path + b"/ibdev", "rb").read() == d.name + b"\n"
+    assert d.dev_path == verbs.ibv_get_sysfs_path() + b"/class/infiniband_verbs/" + d.dev_name
+    assert d.ibdev_path == verbs.ibv_get_sysfs_path() + b"/class/infiniband/" + d.name
+    assert os.path.isdir(d.ibdev_path + b"/ports/1")
+print("all right")
+"""
+
+
+def list_agrees(how):
+    """The names and paths in the library's list of devices lead to files."""
+    demand(how.text("/usr/bin/python3", "-c", DEVICES) == "all right\n", "names and files differ")
+
+
 def need_pyverbs():
     if run(["/usr/bin/python3", "-c", "import pyverbs.device"])[0] != 0:
         raise e2e.Skip("no python3-pyverbs")
@@ -499,6 +527,7 @@ def cases_of(tap, tag, how):
         ("stat", stat),
         ("python", python),
         ("agrees_with_verbs", agrees_with_verbs),
+        ("list_agrees", list_agrees),
         ("ucx", ucx),
         ("ibstat", ibstat),
         ("ends_as", ends_as),
