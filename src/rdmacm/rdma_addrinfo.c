@@ -40,6 +40,21 @@ static struct addrinfo addrinfo_hints(const struct rdma_addrinfo *hints,
     return h;
 }
 
+static void addrinfo_free(struct rdma_addrinfo *res)
+{
+    while (res != NULL) {
+        struct rdma_addrinfo *next = res->ai_next;
+        free(res->ai_src_addr);
+        free(res->ai_dst_addr);
+        free(res->ai_src_canonname);
+        free(res->ai_dst_canonname);
+        free(res->ai_route);
+        free(res->ai_connect);
+        free(res);
+        res = next;
+    }
+}
+
 static struct sockaddr *addrinfo_copy(const struct sockaddr *from, socklen_t length)
 {
     struct sockaddr_storage *to = calloc(1, sizeof(*to));
@@ -101,7 +116,7 @@ static struct rdma_addrinfo *addrinfo_convert(const struct addrinfo *from,
         to->ai_dst_canonname = name;
     }
     if (addr == NULL || !addrinfo_take_hints(to, hints)) {
-        rdma_freeaddrinfo(to);
+        addrinfo_free(to);
         return NULL;
     }
     return to;
@@ -166,23 +181,13 @@ RDMACM_ABI int rdma_getaddrinfo(const char *node, const char *service,
     if (err == 0)
         *res = list;
     else
-        rdma_freeaddrinfo(list);
+        addrinfo_free(list);
     return err;
 }
 
 RDMACM_ABI void rdma_freeaddrinfo(struct rdma_addrinfo *res)
 {
-    while (res != NULL) {
-        struct rdma_addrinfo *next = res->ai_next;
-        free(res->ai_src_addr);
-        free(res->ai_dst_addr);
-        free(res->ai_src_canonname);
-        free(res->ai_dst_canonname);
-        free(res->ai_route);
-        free(res->ai_connect);
-        free(res);
-        res = next;
-    }
+    addrinfo_free(res);
 }
 
 /* The lookup is made here, not in the background; only its outcome is told by an event. */
@@ -201,7 +206,7 @@ RDMACM_ABI int rdma_resolve_addrinfo(struct rdma_cm_id *pub, const char *node, c
         return rdma_fail(EOPNOTSUPP); /* a subnet administrator: InfiniBand has one, RoCE none */
     int err = rdma_getaddrinfo(node, service, hints, &found);
     if (err == 0) {
-        rdma_freeaddrinfo(id->addrinfo);
+        addrinfo_free(id->addrinfo);
         id->addrinfo = found;
     }
     int type = err == 0 ? NEWER_EVENT_ADDRINFO_RESOLVED : NEWER_EVENT_ADDRINFO_ERROR;

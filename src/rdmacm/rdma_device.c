@@ -75,7 +75,7 @@ static int device_begin(struct rdma_device *d, struct ibv_device *dev, struct ib
 
 static int device_new(struct ibv_device *dev, struct rdma_device **out)
 {
-    struct ibv_device_attr attr;
+    struct ibv_device_attr attr = {0};
     struct rdma_device *d = calloc(1, sizeof(*d));
 
     if (d == NULL)
