@@ -56,14 +56,29 @@ void watch_resync(struct world *w, int node)
     n->srq_head = n->srq == NULL ? 0 : n->srq->rq.head;
 }
 
+/* Completions that came since the last event or arming, and were not polled. What a CQ was told of
+ * is its own to know: entries leave it with their QPs. */
+static bool has_news(const struct cq *cq, enum cq_arm armed)
+{
+    uint32_t i = (int32_t)(cq->told - cq->head) > 0 ? cq->told : cq->head;
+    for (; cq->asked && i != cq->tail; i++)
+        if (armed == CQ_ARM_ANY || cq->ring[i & cq->mask].solicited)
+            return true;
+    return false;
+}
+
 void watch_arm(struct world *w, int node, struct cq_state *cq, bool solicited_only)
 {
     watch_cqs(w, node);
-    cq_arm(cq->cq, solicited_only);
     if (!solicited_only)
         cq->armed = CQ_ARM_ANY;
     else if (cq->armed == CQ_ARM_NONE)
         cq->armed = CQ_ARM_SOLICITED;
+    if (has_news(cq->cq, cq->armed)) {
+        cq->armed = CQ_ARM_NONE;
+        cq->due = true;
+    }
+    cq_arm(cq->cq, solicited_only);
 }
 
 static void limit_reached(struct node *n)
