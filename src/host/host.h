@@ -103,6 +103,9 @@ VERBENA_EXPORT int verbena_cq_create(struct verbena_context *ctx, int cqe, void 
                                      struct cq **out);
 VERBENA_EXPORT int verbena_cq_capacity(const struct cq *cq);
 VERBENA_EXPORT int verbena_cq_resize(struct verbena_context *ctx, struct cq *cq, int cqe);
+/* Events wait for count completions, for period_us at most. 0 and 0: they do not. */
+VERBENA_EXPORT int verbena_cq_moderate(struct verbena_context *ctx, struct cq *cq, uint32_t count,
+                                       uint32_t period_us);
 VERBENA_EXPORT int verbena_cq_destroy(struct verbena_context *ctx, struct cq *cq);
 /* Completions, after making progress when there is none at once. */
 VERBENA_EXPORT int verbena_cq_poll(struct verbena_context *ctx, struct cq *cq, int max,

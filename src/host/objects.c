@@ -49,15 +49,28 @@ int verbena_cq_resize(struct verbena_context *ctx, struct cq *cq, int cqe)
     return dead(ctx) ? -EIO : cq_resize(cq, cqe);
 }
 
+int verbena_cq_moderate(struct verbena_context *ctx, struct cq *cq, uint32_t count,
+                        uint32_t period_us)
+{
+    if (dead(ctx))
+        return -EIO;
+    moderation_set(cq, count, UINT64_C(1000) * period_us);
+    progress_dispatch(ctx->host);
+    return 0;
+}
+
 int verbena_cq_destroy(struct verbena_context *ctx, struct cq *cq)
 {
     if (dead(ctx))
         return -EIO;
     struct host *h = ctx->host;
     struct host_object *o = cq->owner;
+    int err = cq_retire(cq);
+    if (err != 0)
+        return err;
     progress_grace(h);
     progress_lock(&h->events);
-    int err = cq_destroy(cq);
+    err = cq_destroy(cq);
     if (err == 0)
         host_object_free(o);
     progress_unlock(&h->events);

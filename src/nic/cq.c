@@ -67,10 +67,22 @@ int cq_create(struct nic *nic, int cqe, void *owner, struct cq **out)
     return 0;
 }
 
+int cq_retire(struct cq *cq)
+{
+    if (atomic_load(&cq->users) != 0)
+        return -EBUSY;
+    lock_take(&cq->lock);
+    moderation_clear(cq);
+    cq->moderation.count = 0;
+    lock_drop(&cq->lock);
+    return 0;
+}
+
 int cq_destroy(struct cq *cq)
 {
     if (atomic_load(&cq->users) != 0)
         return -EBUSY;
+    moderation_clear(cq);
     nic_cq_forget(cq);
     event_drop(cq->nic, &cq->event_err);
     atomic_fetch_sub(&cq->nic->objects, 1);
@@ -125,9 +137,9 @@ static void overflow(struct cq *cq)
     event_raise(cq->nic, &cq->event_err);
 }
 
-/* With the lock held. */
-static void notify(struct cq *cq)
+void cq_notify(struct cq *cq)
 {
+    moderation_clear(cq);
     cq->armed = CQ_ARM_NONE;
     cq->told = load_tail(cq);
     nic_cq_notify(cq);
@@ -148,8 +160,11 @@ void cq_push(struct cq *cq, const struct cqe *e, bool solicited)
     solicited = solicited || e->wc.status != WC_SUCCESS;
     cq->ring[tail & cq->mask].solicited = solicited;
     atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
-    if (cq->armed == CQ_ARM_ANY || (cq->armed == CQ_ARM_SOLICITED && solicited))
-        notify(cq);
+    if (cq->armed == CQ_ARM_ANY || (cq->armed == CQ_ARM_SOLICITED && solicited)) {
+        /* An error is never late. */
+        if (e->wc.status != WC_SUCCESS || !moderation_holds(cq))
+            cq_notify(cq);
+    }
     lock_drop(&cq->lock);
 }
 
@@ -198,7 +213,7 @@ void cq_arm(struct cq *cq, bool solicited_only)
     else if (cq->armed == CQ_ARM_NONE)
         cq->armed = CQ_ARM_SOLICITED;
     if (cq->asked && has_news(cq))
-        notify(cq);
+        cq_notify(cq);
     cq->asked = true;
     cq->told = load_tail(cq);
     lock_drop(&cq->lock);

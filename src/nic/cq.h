@@ -10,6 +10,7 @@
 
 #include "base/lock.h"
 #include "nic/event.h"
+#include "nic/moderation.h"
 #include "verbena/types.h"
 
 struct nic;
@@ -49,10 +50,13 @@ struct cq {
     bool notify_queued;     /* on nic->notify */
     TAILQ_ENTRY(cq) notify_link;
     struct nic_event event_err;
+    struct moderation moderation;
 };
 
 /* cqe: 1..MAX_CQE; capacity will be >= cqe. 0, -EINVAL or -ENOMEM. */
 int cq_create(struct nic *nic, int cqe, void *owner, struct cq **out);
+/* Before the grace period that comes before its end: 0, or -EBUSY while QPs use it. */
+int cq_retire(struct cq *cq);
 /* 0, or -EBUSY while QPs use it. */
 int cq_destroy(struct cq *cq);
 /* 0; -EINVAL: fewer than the completions that wait in it, or out of bounds; -ENOMEM. */
@@ -68,6 +72,8 @@ int cq_poll(struct cq *cq, int max, struct nic_wc *out);
 /* Arms. A completion that is already there makes no event, but for one that came since the last
  * event or arming and was not polled: that makes one now. */
 void cq_arm(struct cq *cq, bool solicited_only);
+/* For moderation.c, with the lock held: the event that it is armed for. */
+void cq_notify(struct cq *cq);
 /* Drops all entries of a QP (destroy, RESET). */
 void cq_purge(struct cq *cq, const struct qp *qp);
 

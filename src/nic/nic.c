@@ -52,6 +52,8 @@ int nic_create(const struct nic_config *config, struct nic **out)
     TAILQ_INIT(&nic->ready);
     TAILQ_INIT(&nic->events);
     TAILQ_INIT(&nic->notify);
+    TAILQ_INIT(&nic->held);
+    atomic_store(&nic->first_held_ns, UINT64_MAX);
     heap_init(&nic->timers);
     atomic_store(&nic->first_deadline_ns, UINT64_MAX);
     *out = nic;
@@ -235,13 +237,23 @@ uint64_t nic_deadline(const struct nic *nic)
 {
     if (atomic_load_explicit(&nic->cq_purge_due, memory_order_acquire))
         return 0;
-    return atomic_load_explicit(&nic->first_deadline_ns, memory_order_acquire);
+    uint64_t timer = atomic_load_explicit(&nic->first_deadline_ns, memory_order_acquire);
+    uint64_t held = atomic_load_explicit(&nic->first_held_ns, memory_order_acquire);
+    return timer < held ? timer : held;
+}
+
+/* For what happens without being told the time. */
+static void tell_time(struct nic *nic, uint64_t now_ns)
+{
+    atomic_store_explicit(&nic->now_ns, now_ns, memory_order_relaxed);
 }
 
 void nic_advance(struct nic *nic, uint64_t now_ns)
 {
+    tell_time(nic, now_ns);
     if (atomic_exchange(&nic->cq_purge_due, false))
         qp_purge_overflowed(nic);
+    moderation_expire(nic, now_ns);
     for (;;) {
         lock_take(&nic->sched_lock);
         struct heap_node *n = heap_first(&nic->timers);
@@ -339,6 +351,7 @@ void nic_input(struct nic *nic, uint64_t now_ns, const struct rx_packet *packets
 {
     struct qp *qp = NULL; /* locked */
     struct input_total t = {0};
+    tell_time(nic, now_ns);
     for (unsigned i = 0; i < n; i++) {
         const struct rx_packet *p = &packets[i];
         if (!p->icrc_ok) {

@@ -57,10 +57,13 @@ struct nic {
     struct heap timers;
     struct nic_event_list events;
     TAILQ_HEAD(, cq) notify;
+    TAILQ_HEAD(, cq) held;        /* their events wait: moderation.c */
     _Atomic uint32_t ready_count; /* hints that can be read without the lock */
     _Atomic uint32_t notify_count;
     _Atomic uint32_t event_count;
     _Atomic uint64_t first_deadline_ns; /* UINT64_MAX: none */
+    _Atomic uint64_t first_held_ns;     /* the same of held */
+    _Atomic uint64_t now_ns;            /* as last told */
     _Atomic bool cq_purge_due;
     struct train train; /* nic_output's scratch */
 };

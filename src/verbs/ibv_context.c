@@ -28,6 +28,7 @@ static void context_set_ops(struct verbs_context *v)
     v->query_device_ex = ibv_query_device_ex_op;
     v->query_rt_values = ibv_query_rt_values_op;
     v->create_cq_ex = ibv_create_cq_ex_op;
+    v->modify_cq = ibv_modify_cq_op;
     v->create_qp_ex = ibv_create_qp_ex_op;
     v->close_xrcd = context_close_xrcd;
     v->alloc_null_mr = ibv_alloc_null_mr_op;

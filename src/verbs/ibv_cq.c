@@ -72,6 +72,16 @@ VERBS_ABI int ibv_resize_cq(struct ibv_cq *cq, int cqe)
     return 0;
 }
 
+int ibv_modify_cq_op(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+    struct ibv_cq_obj *obj = obj_cq(cq);
+
+    if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
+        return EINVAL;
+    return -verbena_cq_moderate(obj->host, obj->cq, attr->moderate.cq_count,
+                                attr->moderate.cq_period);
+}
+
 VERBS_ABI int ibv_destroy_cq(struct ibv_cq *cq)
 {
     struct ibv_cq_obj *obj = obj_cq(cq);

@@ -184,6 +184,7 @@ struct ibv_cq_obj *ibv_cq_new(struct ibv_context *context, int64_t cqe, void *cq
 /* ibv_cq.c, ibv_cq_ex.c, ibv_post.c, ibv_qp.c */
 struct ibv_cq_ex *ibv_create_cq_ex_op(struct ibv_context *context,
                                       struct ibv_cq_init_attr_ex *attr);
+int ibv_modify_cq_op(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int ibv_poll_cq_op(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int ibv_req_notify_cq_op(struct ibv_cq *cq, int solicited_only);
 int ibv_post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);

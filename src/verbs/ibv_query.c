@@ -94,6 +94,8 @@ int ibv_query_device_ex_op(struct ibv_context *context,
     all.odp_caps.per_transport_caps.uc_odp_caps = QUERY_ODP_UC;
     all.odp_caps.per_transport_caps.ud_odp_caps = QUERY_ODP_UD;
     all.max_dm_size = MEMORY_MAX_DM_BYTES;
+    all.cq_mod_caps.max_cq_count = UINT16_MAX;
+    all.cq_mod_caps.max_cq_period = UINT16_MAX;
     memset(attr, 0, size);
     memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
     return 0;

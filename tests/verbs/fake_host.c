@@ -269,6 +269,15 @@ int verbena_cq_resize(struct verbena_context *ctx, struct cq *cq, int cqe)
     return err;
 }
 
+int verbena_cq_moderate(struct verbena_context *ctx, struct cq *cq, uint32_t count,
+                        uint32_t period_us)
+{
+    assert_non_null(ctx);
+    assert_non_null(cq);
+    fake.moderation = (uint64_t)count << 32 | period_us;
+    return fake_fail();
+}
+
 int verbena_cq_destroy(struct verbena_context *ctx, struct cq *cq)
 {
     assert_non_null(ctx);

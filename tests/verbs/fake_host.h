@@ -33,6 +33,7 @@ struct fake_host {
     unsigned wcs;
     int largest_poll;
     bool armed_solicited;
+    uint64_t moderation; /* count << 32 | us */
     struct verbena_callbacks callbacks;
     void *context_owner;
     void *cq_owner;

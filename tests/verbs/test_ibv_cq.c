@@ -147,6 +147,31 @@ static void destroy__waits_for_acks(void **state)
     fake_close(ctx);
 }
 
+static void modify__moderation(void **state)
+{
+    (void)state;
+    struct ibv_context *ctx = fake_open();
+    struct ibv_cq *cq = ibv_create_cq(ctx, 8, NULL, NULL, 0);
+    struct ibv_modify_cq_attr attr = {
+        IBV_CQ_ATTR_MODERATE, {UINT16_MAX, 16}
+    };
+    static const uint32_t bad[] = {0, 2, 3, UINT32_MAX};
+
+    assert_int_equal(ibv_modify_cq(cq, &attr), 0);
+    assert_true(fake.moderation == (UINT64_C(0xffff) << 32 | 16));
+    fake.moderation = 0;
+    for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        attr.attr_mask = bad[i];
+        assert_int_equal(ibv_modify_cq(cq, &attr), EINVAL);
+    }
+    assert_true(fake.moderation == 0);
+    attr.attr_mask = IBV_CQ_ATTR_MODERATE;
+    fake.fail = EIO;
+    assert_int_equal(ibv_modify_cq(cq, &attr), EIO);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    fake_close(ctx);
+}
+
 static int reset(void **state)
 {
     (void)state;
@@ -163,6 +188,7 @@ int main(void)
         cmocka_unit_test_setup(arm__solicited_and_errors, reset),
         cmocka_unit_test_setup(destroy__busy_keeps_it, reset),
         cmocka_unit_test_setup(destroy__waits_for_acks, reset),
+        cmocka_unit_test_setup(modify__moderation, reset),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -399,7 +399,12 @@ static void case_29__sizes(void **state)
     errno = 0;
     assert_false(null_result(ibv_create_wq(r.ctx, &wq)));
     struct ibv_modify_cq_attr moderate = {.attr_mask = IBV_CQ_ATTR_MODERATE};
-    assert_int_equal(attr.cq_mod_caps.max_cq_count | attr.cq_mod_caps.max_cq_period, 0);
+    moderate.moderate.cq_count = attr.cq_mod_caps.max_cq_count;
+    moderate.moderate.cq_period = attr.cq_mod_caps.max_cq_period;
+    assert_int_equal(moderate.moderate.cq_count, UINT16_MAX);
+    assert_int_equal(moderate.moderate.cq_period, UINT16_MAX);
+    assert_true(works(ibv_modify_cq(r.cq, &moderate)));
+    moderate.attr_mask = 0;
     assert_false(works(ibv_modify_cq(r.cq, &moderate)));
     assert_int_equal(attr.tso_caps.max_tso | attr.tso_caps.supported_qpts, 0);
     assert_int_equal(attr.pci_atomic_caps.fetch_add | attr.pci_atomic_caps.swap |

@@ -70,6 +70,33 @@ static void case_72(void **state)
     rig_close(&r);
 }
 
+/* With moderation an event comes all the same: when there are enough completions, and when there
+ * are not, in its time, which the helper thread keeps. */
+static void moderation__events_come(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct ibv_modify_cq_attr attr = {
+        IBV_CQ_ATTR_MODERATE, {4, 2000}
+    };
+
+    rig_connect(&r);
+    assert_int_equal(ibv_modify_cq(r.cq, &attr), 0);
+    for (unsigned sends = 1; sends <= 4; sends += 3) { /* and as many receives */
+        for (unsigned i = 0; i < sends; i++)
+            rig_recv(&r, r.qp[1], 100 + i, 1024, 64);
+        assert_int_equal(ibv_req_notify_cq(r.cq, 0), 0);
+        for (unsigned i = 0; i < sends; i++)
+            post_send(&r, i, IBV_SEND_SIGNALED);
+        assert_true(event_within(&r, RIG_WAIT_MS));
+        get_event(&r);
+        for (unsigned i = 0; i < 2 * sends; i++)
+            assert_int_equal(rig_wait(&r).status, IBV_WC_SUCCESS);
+        assert_false(event_within(&r, 20));
+    }
+    rig_close(&r); /* with the setting */
+}
+
 /* solicited_only: only for messages sent with the solicited bit, and for errors. */
 static void case_74(void **state)
 {
@@ -192,8 +219,12 @@ static void case_80(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(case_72), cmocka_unit_test(case_74), cmocka_unit_test(case_76),
-        cmocka_unit_test(case_79), cmocka_unit_test(case_80),
+        cmocka_unit_test(moderation__events_come),
+        cmocka_unit_test(case_72),
+        cmocka_unit_test(case_74),
+        cmocka_unit_test(case_76),
+        cmocka_unit_test(case_79),
+        cmocka_unit_test(case_80),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
