@@ -2,8 +2,7 @@
 /*
  * types.h: the nouns of the verbs model as the engine sees them: work requests, completions,
  * attributes, events. Host byte order unless a field says otherwise. Numeric values of enums that
- * verbs programs can see equal those of <infiniband/verbs.h>; src/verbs asserts that they do, so
- * that the verbs floor can pass them through. This header needs only C11.
+ * verbs programs can see equal those of <infiniband/verbs.h>; src/verbs asserts that they do.
  */
 #ifndef VERBENA_TYPES_H
 #define VERBENA_TYPES_H
@@ -37,8 +36,7 @@ enum qp_type {
     QP_TYPE_XRC_TGT = 10,
 };
 
-/* The order of states is RESET -> INIT -> RTR -> RTS <-> SQD; any -> ERR or RESET; SQE (not RC) ->
- * RTS. */
+/* RESET -> INIT -> RTR -> RTS <-> SQD; any -> ERR or RESET; SQE (unreliable ones) -> RTS. */
 enum qp_state {
     QP_STATE_RESET,
     QP_STATE_INIT,
@@ -144,9 +142,8 @@ struct nic_sge {
     uint32_t lkey;
 };
 
-/* A send work request. The SGE array is read only during the post. */
 struct nic_path;
-
+/* A send work request. The SGE array is read only during the post. */
 struct nic_send_wr {
     uint64_t wr_id;
     enum wr_opcode opcode;
@@ -161,7 +158,8 @@ struct nic_send_wr {
     /* Of a datagram: where it goes, copied at post time. udp_sport 0: the QP's own. */
     const struct nic_path *path;
     uint32_t dest_qpn;
-    uint32_t qkey; /* with the top bit set, the QP's own is sent */
+    uint32_t qkey;     /* with the top bit set, the QP's own is sent */
+    uint32_t xrc_srqn; /* XRC INI: the shared receive queue at the peer */
 };
 
 struct nic_recv_wr {
@@ -282,8 +280,9 @@ struct nic_qp_cap {
 struct pd;
 struct cq;
 struct srq;
+struct xrcd;
 
-/* What a new QP is to be. */
+/* What a new QP is to be. XRC INI receives nothing; XRC TGT has but a domain. */
 struct qp_init {
     enum qp_type type;
     struct pd *pd;
@@ -295,6 +294,7 @@ struct qp_init {
     void *owner;
     uint16_t udp_sport;       /* UD: of datagrams whose path names none */
     bool block_self_loopback; /* UD: what it sends to a group it does not get itself */
+    struct xrcd *xrcd;        /* XRC TGT: its domain */
 };
 
 #endif

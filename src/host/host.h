@@ -125,6 +125,15 @@ VERBENA_EXPORT void verbena_srq_query(struct srq *srq, uint32_t *max_wr, uint32_
                                       uint32_t *limit);
 VERBENA_EXPORT int verbena_srq_post(struct verbena_context *ctx, struct srq *srq,
                                     const struct nic_recv_wr *wr);
+/* An XRC domain of this device: a new one (no file), or that of a file (its device and inode);
+ * flags as those of open(2). -EAGAIN, -EINVAL, -ENOMEM: xrc.h. */
+VERBENA_EXPORT int verbena_xrcd_open(struct verbena_context *ctx, const uint64_t file[2], int flags,
+                                     struct xrcd **out);
+VERBENA_EXPORT int verbena_xrcd_close(struct verbena_context *ctx, struct xrcd *xrcd);
+VERBENA_EXPORT int verbena_xrc_srq_create(struct verbena_context *ctx, struct pd *pd,
+                                          struct xrcd *xrcd, struct cq *cq, uint32_t *max_wr,
+                                          uint32_t *max_sge, void *owner, struct srq **out);
+VERBENA_EXPORT uint32_t verbena_xrc_srq_number(const struct srq *srq);
 
 /* The UDP source port that a flow label asks for: as kernel senders map it, its upper six bits
  * folded into the lower fourteen. */

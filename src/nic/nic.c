@@ -46,6 +46,7 @@ int nic_create(const struct nic_config *config, struct nic **out)
         free(nic);
         return err;
     }
+    xrc_init(nic);
     lock_init(&nic->mcast.lock);
     lock_init(&nic->table_lock);
     lock_init(&nic->sched_lock);
@@ -70,6 +71,7 @@ void nic_destroy(struct nic *nic)
     heap_fini(&nic->timers);
     mem_fini(&nic->mem);
     gsi_fini(&nic->gsi);
+    xrc_fini(nic);
     lock_fini(&nic->mcast.lock);
     lock_fini(&nic->table_lock);
     lock_fini(&nic->sched_lock);
@@ -271,6 +273,12 @@ void nic_advance(struct nic *nic, uint64_t now_ns)
     }
 }
 
+/* An XRC QP has one half only: an initiator takes no requests, a target no responses. */
+static bool one_way_other(const struct qp *qp, bool response)
+{
+    return qp->service == SERVICE_XRC && response != (qp->type == QP_TYPE_XRC_INI);
+}
+
 /* May this packet reach this QP at all? Everything else is dropped in silence and counted. */
 static bool input_admit(struct nic *nic, const struct qp *qp, const struct rx_packet *p)
 {
@@ -280,7 +288,8 @@ static bool input_admit(struct nic *nic, const struct qp *qp, const struct rx_pa
         return false;
     }
     bool datagram = qp->type == QP_TYPE_UD;
-    if (info->service != qp->service) {
+    bool response = (info->flags & OPF_RESPONSE) != 0;
+    if (info->service != qp->service || one_way_other(qp, response)) {
         nic_count(nic, COUNTER_rx_drop_service, 1);
         return false;
     }
@@ -289,7 +298,6 @@ static bool input_admit(struct nic *nic, const struct qp *qp, const struct rx_pa
         nic_count(nic, COUNTER_rx_drop_pkey, 1);
         return false;
     }
-    bool response = (info->flags & OPF_RESPONSE) != 0;
     bool able = qp->state == QP_STATE_RTS || qp->state == QP_STATE_SQD ||
                 (qp->state == QP_STATE_RTR && !response) ||
                 qp->state == QP_STATE_SQE; /* unreliable */

@@ -23,6 +23,7 @@
 #include "nic/mcast.h"
 #include "nic/mem.h"
 #include "nic/qp.h"
+#include "nic/xrc.h"
 #include "verbena/port.h"
 
 enum {
@@ -46,7 +47,8 @@ struct nic {
     struct mem_table mem;
     struct gsi gsi;
     struct mcast mcast;
-    _Atomic uint32_t objects; /* PDs and CQs alive */
+    struct xrc_table xrc;
+    _Atomic uint32_t objects; /* PDs, CQs and XRC domains alive */
     struct lock table_lock;   /* guards qpn_slot writers and the generator */
     struct rng rng;
     _Atomic(struct qp *) *qpn_slot[QPN_SLOTS]; /* QPN_PER_SLOT each, or NULL: not ours */

@@ -25,24 +25,46 @@ static const enum nic_event_type event_type[QP_EVENT_COUNT] = {
 };
 
 static const uint8_t service_of[] = {
-    [QP_TYPE_RC] = SERVICE_RC,
-    [QP_TYPE_UC] = SERVICE_UC,
-    [QP_TYPE_UD] = SERVICE_UD,
+    [QP_TYPE_RC] = SERVICE_RC,       [QP_TYPE_UC] = SERVICE_UC,       [QP_TYPE_UD] = SERVICE_UD,
+    [QP_TYPE_XRC_INI] = SERVICE_XRC, [QP_TYPE_XRC_TGT] = SERVICE_XRC,
 };
+
+/* An XRC initiator has no receive queue, a target no queue at all. */
+static bool has_sends(enum qp_type type)
+{
+    return type != QP_TYPE_XRC_TGT;
+}
+
+static bool has_receives(enum qp_type type)
+{
+    return type != QP_TYPE_XRC_TGT && type != QP_TYPE_XRC_INI;
+}
+
+static bool type_offered(enum qp_type type)
+{
+    const unsigned offered = 1u << QP_TYPE_RC | 1u << QP_TYPE_UC | 1u << QP_TYPE_UD |
+                             1u << QP_TYPE_XRC_INI | 1u << QP_TYPE_XRC_TGT;
+
+    return (unsigned)type <= QP_TYPE_XRC_TGT && (offered >> type & 1) != 0;
+}
 
 static int check_init(const struct nic *nic, const struct qp_init *init)
 {
     uint32_t max_wr = nic->config.max_qp_wr == 0 ? MAX_WR : nic->config.max_qp_wr;
     const struct nic_qp_cap *cap = &init->cap;
 
-    if (init->type != QP_TYPE_RC && init->type != QP_TYPE_UC && init->type != QP_TYPE_UD)
+    if (!type_offered(init->type))
         return -EOPNOTSUPP;
-    if (init->pd == NULL || init->send_cq == NULL || init->recv_cq == NULL)
+    if (!has_sends(init->type))
+        return init->xrcd != NULL ? 0 : -EINVAL;
+    if (init->pd == NULL || init->send_cq == NULL ||
+        (has_receives(init->type) && init->recv_cq == NULL))
         return -EINVAL;
     if (cap->max_send_wr > max_wr || cap->max_send_sge > MAX_SGE ||
         cap->max_inline_bytes > MAX_INLINE_BYTES)
         return -EINVAL;
-    if (init->srq == NULL && (cap->max_recv_wr > max_wr || cap->max_recv_sge > MAX_SGE))
+    if (init->srq == NULL && has_receives(init->type) &&
+        (cap->max_recv_wr > max_wr || cap->max_recv_sge > MAX_SGE))
         return -EINVAL;
     return 0;
 }
@@ -52,9 +74,11 @@ static struct nic_qp_cap granted_cap(const struct qp_init *init)
 {
     struct nic_qp_cap cap = init->cap;
 
+    if (!has_sends(init->type))
+        return (struct nic_qp_cap){0};
     if (cap.max_send_sge == 0)
         cap.max_send_sge = 1;
-    if (init->srq != NULL) {
+    if (init->srq != NULL || !has_receives(init->type)) {
         cap.max_recv_wr = 0;
         cap.max_recv_sge = 0;
     } else if (cap.max_recv_sge == 0) {
@@ -82,6 +106,36 @@ static void free_memory(struct qp *qp)
     free(qp);
 }
 
+/* What it is made of, as far as its type has such. */
+static void take_parts(struct qp *qp, const struct qp_init *init)
+{
+    if (has_sends(qp->type)) {
+        qp->pd = init->pd;
+        qp->send_cq = init->send_cq;
+    } else {
+        qp->xrcd = init->xrcd;
+    }
+    if (has_receives(qp->type)) {
+        qp->recv_cq = init->recv_cq;
+        qp->srq = init->srq;
+    }
+}
+
+/* One user more, or less, of each. */
+static void count_parts(const struct qp *qp, uint32_t n)
+{
+    if (qp->pd != NULL)
+        atomic_fetch_add(&qp->pd->children, n);
+    if (qp->xrcd != NULL)
+        atomic_fetch_add(&qp->xrcd->children, n);
+    if (qp->send_cq != NULL)
+        atomic_fetch_add(&qp->send_cq->users, n);
+    if (qp->recv_cq != NULL)
+        atomic_fetch_add(&qp->recv_cq->users, n);
+    if (qp->srq != NULL)
+        atomic_fetch_add(&qp->srq->users, n);
+}
+
 int qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 {
     struct qp *qp;
@@ -97,10 +151,7 @@ int qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
     qp->type = init->type;
     qp->service = service_of[init->type];
     qp->state = QP_STATE_RESET;
-    qp->pd = init->pd;
-    qp->send_cq = init->send_cq;
-    qp->recv_cq = init->recv_cq;
-    qp->srq = init->srq;
+    take_parts(qp, init);
     qp->sq_sig_all = init->sq_sig_all;
     qp->udp_sport = init->udp_sport;
     qp->block_self_loopback = init->block_self_loopback;
@@ -117,11 +168,7 @@ int qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
         free_memory(qp);
         return err;
     }
-    atomic_fetch_add(&qp->pd->children, 1);
-    atomic_fetch_add(&qp->send_cq->users, 1);
-    atomic_fetch_add(&qp->recv_cq->users, 1);
-    if (qp->srq != NULL)
-        atomic_fetch_add(&qp->srq->users, 1);
+    count_parts(qp, 1);
     init->cap = qp->cap;
     *out = qp;
     return 0;
@@ -129,8 +176,9 @@ int qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 
 static void purge_cqs(struct qp *qp)
 {
-    cq_purge(qp->send_cq, qp);
-    if (qp->recv_cq != qp->send_cq)
+    if (qp->send_cq != NULL)
+        cq_purge(qp->send_cq, qp);
+    if (qp->recv_cq != NULL && qp->recv_cq != qp->send_cq)
         cq_purge(qp->recv_cq, qp);
 }
 
@@ -163,11 +211,7 @@ void qp_free(struct qp *qp)
     purge_cqs(qp);
     for (int i = 0; i < QP_EVENT_COUNT; i++)
         event_drop(qp->nic, &qp->event[i]);
-    atomic_fetch_sub(&qp->send_cq->users, 1);
-    atomic_fetch_sub(&qp->recv_cq->users, 1);
-    if (qp->srq != NULL)
-        atomic_fetch_sub(&qp->srq->users, 1);
-    atomic_fetch_sub(&qp->pd->children, 1);
+    count_parts(qp, UINT32_MAX);
     free_memory(qp);
 }
 
@@ -353,7 +397,8 @@ void qp_sq_drained(struct qp *qp)
 
 static void purge_one(struct qp *qp)
 {
-    if (!cq_has_overflowed(qp->send_cq) && !cq_has_overflowed(qp->recv_cq))
+    if ((qp->send_cq == NULL || !cq_has_overflowed(qp->send_cq)) &&
+        (qp->recv_cq == NULL || !cq_has_overflowed(qp->recv_cq)))
         return;
     lock_take(&qp->lock);
     if (qp->state != QP_STATE_RESET && qp->state != QP_STATE_ERR) {

@@ -42,8 +42,9 @@ struct qp {
     enum qp_state state;
     struct pd *pd;
     struct cq *send_cq;
-    struct cq *recv_cq;
-    struct srq *srq; /* or NULL */
+    struct cq *recv_cq; /* NULL: XRC INI */
+    struct srq *srq;    /* or NULL */
+    struct xrcd *xrcd;  /* XRC TGT, which has no PD and no CQs */
     bool sq_sig_all;
     uint16_t udp_sport; /* UD: of datagrams whose path names none */
     bool block_self_loopback;

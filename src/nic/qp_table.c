@@ -72,12 +72,15 @@ static const struct qp_transition transition[] = {
     {T(GSI),     INIT,  INIT,  0,                    PKEY | QKEY                             },
 
     {RESP,       INIT,  RTR,   PEER | DEST_RD | RNR, RTR_OPT                                 },
-    {NORESP,     INIT,  RTR,   PEER,                 RTR_OPT                                 },
+ /* A half of an XRC connection does not mind what only the other half needs: perftest gives all.
+  */
+    {T(UC),      INIT,  RTR,   PEER,                 RTR_OPT                                 },
+    {T(XRC_INI), INIT,  RTR,   PEER,                 RTR_OPT | DEST_RD | RNR                 },
     {DGRAM,      INIT,  RTR,   0,                    PKEY | QKEY                             },
 
     {T(RC),      RTR,   RTS,   SQ_PSN | REQUEST,     RTS_OPT | RNR                           },
     {T(XRC_INI), RTR,   RTS,   SQ_PSN | REQUEST,     RTS_OPT                                 },
-    {T(XRC_TGT), RTR,   RTS,   SQ_PSN | TIMEOUT,     RTS_OPT | RNR                           },
+    {T(XRC_TGT), RTR,   RTS,   SQ_PSN | TIMEOUT,     RTS_OPT | RNR | RETRY | RD              },
     {T(UC),      RTR,   RTS,   SQ_PSN,               RTS_OPT                                 },
     {DGRAM,      RTR,   RTS,   SQ_PSN,               CUR | QKEY                              },
 

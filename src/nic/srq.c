@@ -47,6 +47,8 @@ int wq_srq_destroy(struct srq *srq)
 {
     if (atomic_load(&srq->users) != 0)
         return -EBUSY;
+    if (srq->xrcd != NULL)
+        xrc_srq_forget(srq);
     event_drop(srq->nic, &srq->event_limit);
     atomic_fetch_sub(&srq->pd->children, 1);
     wq_fini_recv(&srq->rq);

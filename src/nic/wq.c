@@ -136,6 +136,8 @@ static int check_send(const struct qp *qp, const struct nic_send_wr *wr, uint64_
         return -EINVAL;
     if (rule->atomic && length != ATOMIC_BYTES)
         return -EINVAL;
+    if (qp->type == QP_TYPE_XRC_INI && wr->xrc_srqn > 0xffffff)
+        return -EINVAL;
     if (qp->sq.dest != NULL && (wr->path == NULL || wr->dest_qpn > 0xffffff))
         return -EINVAL;
     return length > MAX_MESSAGE_BYTES ? -EINVAL : 0;
@@ -150,6 +152,7 @@ static void fill_send(struct send_wqe *w, const struct nic_send_wr *wr, uint32_t
     w->swap = wr->swap;
     w->rkey = wr->rkey;
     w->imm_or_inv = wr->imm_or_inv;
+    w->xrc_srqn = wr->xrc_srqn;
     w->length = length;
     w->opcode = (uint8_t)wr->opcode;
     w->flags = (uint8_t)(wr->flags & (WR_FENCE | WR_SIGNALED | WR_SOLICITED | WR_INLINE));
@@ -249,7 +252,10 @@ static void push_recv(struct qp *qp, const struct nic_wc *wc, bool solicited)
 {
     struct cqe e = {.wc = *wc, .qp = qp, .is_send = false};
 
-    cq_push(qp->recv_cq, &e, solicited);
+    if (qp->type == QP_TYPE_XRC_TGT)
+        xrc_recv_done(qp, &e, solicited);
+    else
+        cq_push(qp->recv_cq, &e, solicited);
 }
 
 static void flush_recv(struct qp *qp, uint64_t wr_id)
@@ -364,7 +370,9 @@ void wq_recv_done(struct qp *qp, struct nic_wc *e, bool solicited)
 
 uint32_t wq_recv_posted(const struct qp *qp)
 {
-    return qp->srq != NULL ? UINT32_MAX : qp->rq.tail - qp->rq.head;
+    bool unknown = qp->srq != NULL || qp->type == QP_TYPE_XRC_TGT;
+
+    return unknown ? UINT32_MAX : qp->rq.tail - qp->rq.head;
 }
 
 void wq_flush(struct qp *qp)

@@ -29,6 +29,7 @@ struct send_wqe {
     uint8_t opcode;  /* enum wr_opcode */
     uint8_t flags;   /* enum wr_flags, WR_SIGNALED added for sq_sig_all */
     uint8_t num_sge; /* 0 when inline */
+    uint32_t xrc_srqn;
     /* The rest is the requester's. */
     bool numbered;        /* PSNs are assigned */
     struct psn first_psn; /* of the message; a READ takes one PSN for each response packet */
@@ -84,7 +85,10 @@ struct srq {
     void *owner;
     struct lock lock;
     struct recv_queue rq;
-    uint32_t limit; /* 0: not armed */
+    uint32_t limit;    /* 0: not armed */
+    struct xrcd *xrcd; /* of an XRC domain, else NULL: its number, and where completions go */
+    struct cq *cq;
+    uint32_t number;
     _Atomic uint32_t users;
     struct nic_event event_limit;
 };
@@ -96,6 +100,7 @@ struct recv_current {
     uint64_t wr_id;
     uint32_t num_sge;
     uint32_t length;
+    uint32_t xrc_srqn; /* XRC TGT: that it came from */
     struct nic_sge sge[MAX_SGE];
 };
 
@@ -112,8 +117,8 @@ void wq_fini_recv(struct recv_queue *rq);
  * Posts one WR. 0; -EINVAL: state RESET, INIT or RTR, unknown opcode, too many SGEs, inline too
  * long, atomic whose length is not 8 bytes, READ/atomic that is inline, message over
  * MAX_MESSAGE_BYTES, opcode that is not of this QP type (an unaligned atomic is the responder's to
- * refuse), datagram without a path or to a QPN beyond 24 bits; -ENOMEM: queue full. In SQE and ERR
- * it completes with WC_WR_FLUSH_ERR.
+ * refuse), datagram without a path, QPN or SRQ number beyond 24 bits; -ENOMEM: queue full. In SQE
+ * and ERR it completes with WC_WR_FLUSH_ERR.
  */
 int wq_post_send(struct qp *qp, const struct nic_send_wr *wr);
 /* 0; -EINVAL: state RESET, QP with SRQ, too many SGEs; -ENOMEM: full. In ERR it is flushed. */
@@ -129,7 +134,7 @@ enum wq_take wq_recv_take_for(struct qp *qp, uint32_t bytes);
 /* Finishes recv_current. On success e has opcode, byte_len, flags, imm filled by the caller; wr_id,
  * qp_num are set here. */
 void wq_recv_done(struct qp *qp, struct nic_wc *e, bool solicited);
-/* Receives posted and not taken, for credits; UINT32_MAX when unknown (SRQ). */
+/* Receives posted and not taken, for credits; UINT32_MAX when unknown (SRQ, XRC). */
 uint32_t wq_recv_posted(const struct qp *qp);
 /* Completes everything outstanding with WC_WR_FLUSH_ERR, in post order, send and receive side. */
 void wq_flush(struct qp *qp);

@@ -14,13 +14,6 @@ static const struct verbena_callbacks context_callbacks = {
     .async_event = event_on_async,
 };
 
-/* ibv_close_xrcd calls it unchecked. */
-static int context_close_xrcd(struct ibv_xrcd *xrcd)
-{
-    (void)xrcd;
-    return EOPNOTSUPP;
-}
-
 static void context_set_ops(struct verbs_context *v)
 {
     v->sz = sizeof(struct verbs_context_newest);
@@ -30,7 +23,10 @@ static void context_set_ops(struct verbs_context *v)
     v->create_cq_ex = ibv_create_cq_ex_op;
     v->modify_cq = ibv_modify_cq_op;
     v->create_qp_ex = ibv_create_qp_ex_op;
-    v->close_xrcd = context_close_xrcd;
+    v->create_srq_ex = ibv_create_srq_ex_op;
+    v->get_srq_num = ibv_get_srq_num_op;
+    v->open_xrcd = ibv_open_xrcd_op;
+    v->close_xrcd = ibv_close_xrcd_op;
     v->alloc_null_mr = ibv_alloc_null_mr_op;
     v->advise_mr = ibv_advise_mr_op;
     v->alloc_dm = ibv_alloc_dm_op;

@@ -31,6 +31,7 @@ static inline void convert_send_wr(const struct ibv_send_wr *from, struct nic_se
     to->path = NULL;
     to->dest_qpn = 0;
     to->qkey = 0;
+    to->xrc_srqn = 0;
 }
 
 static inline void convert_recv_wr(const struct ibv_recv_wr *from, struct nic_recv_wr *to)

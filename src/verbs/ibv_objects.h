@@ -92,8 +92,14 @@ struct ibv_cq_obj {
     struct nic_wc current;
 };
 
+struct ibv_xrcd_obj {
+    struct ibv_xrcd ibv;
+    struct xrcd *xrcd;
+};
+
 struct ibv_srq_obj {
     struct ibv_srq ibv;
+    bool xrc; /* has a number */
     struct srq *srq;
     struct verbena_context *host;
     struct event_node event[2]; /* SRQ_ERR, SRQ_LIMIT_REACHED */
@@ -142,6 +148,11 @@ static inline struct ibv_cq_obj *obj_cq(struct ibv_cq *c)
 static inline struct ibv_srq_obj *obj_srq(struct ibv_srq *s)
 {
     return (struct ibv_srq_obj *)s;
+}
+
+static inline struct ibv_xrcd_obj *obj_xrcd(struct ibv_xrcd *x)
+{
+    return (struct ibv_xrcd_obj *)x;
 }
 
 static inline struct ibv_ah_obj *obj_ah(struct ibv_ah *a)
@@ -194,6 +205,12 @@ int ibv_post_srq_recv_op(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv
 int ibv_qp_ex_init(struct ibv_qp_obj *obj, uint64_t send_ops_flags, const struct ibv_qp_cap *cap);
 void ibv_qp_ex_fini(struct ibv_qp_obj *obj);
 struct ibv_qp *ibv_create_qp_ex_op(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+
+/* ibv_srq.c, ibv_xrc.c */
+struct ibv_srq *ibv_create_srq_ex_op(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr);
+int ibv_get_srq_num_op(struct ibv_srq *srq, uint32_t *number);
+struct ibv_xrcd *ibv_open_xrcd_op(struct ibv_context *ctx, struct ibv_xrcd_init_attr *attr);
+int ibv_close_xrcd_op(struct ibv_xrcd *xrcd);
 
 /* ibv_ah.c: 0 or -EINVAL. On RoCE an address is a GID: no GRH, no path. */
 int ibv_ah_path(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struct nic_path *path);

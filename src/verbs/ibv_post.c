@@ -30,6 +30,8 @@ int ibv_post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
     for (; wr != NULL; wr = wr->next) {
         struct nic_send_wr n;
         convert_send_wr(wr, &n);
+        if (qp->qp_type == IBV_QPT_XRC_SEND)
+            n.xrc_srqn = wr->qp_type.xrc.remote_srqn;
         if (wr->opcode == IBV_WR_BIND_MW)
             err =
                 ibv_mw_fill_bind(qp, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info, &n);

@@ -27,16 +27,46 @@ static int qp_check_type(enum ibv_qp_type type)
     }
 }
 
-static int qp_check_init(struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+/* What a QP is made of; NULL what its type does not have, whatever the program gave. */
+struct qp_parts {
+    struct ibv_context *context;
+    struct ibv_pd *pd;
+    struct ibv_xrcd *xrcd;
+    struct ibv_cq *send_cq, *recv_cq;
+    struct ibv_srq *srq;
+};
+
+static bool is_foreign(const struct qp_parts *p, const struct ibv_cq *cq)
+{
+    return cq == NULL || cq->context != p->context;
+}
+
+/* parts: context, PD and XRC domain on entry. */
+static int qp_check_init(struct qp_parts *parts, const struct ibv_qp_init_attr *init)
 {
     int err = qp_check_type(init->qp_type);
     if (err != 0)
         return err;
-    if (init->send_cq == NULL || init->recv_cq == NULL)
+    if (init->qp_type == IBV_QPT_XRC_RECV) {
+        parts->pd = NULL;
+        return parts->xrcd != NULL && parts->xrcd->context == parts->context ? 0 : EINVAL;
+    }
+    if (parts->pd == NULL || parts->pd->context != parts->context)
         return EINVAL;
-    if (init->send_cq->context != pd->context || init->recv_cq->context != pd->context)
+    parts->xrcd = NULL;
+    parts->send_cq = init->send_cq;
+    if (is_foreign(parts, parts->send_cq))
         return EINVAL;
-    return init->srq != NULL && init->srq->context != pd->context ? EINVAL : 0;
+    if (init->qp_type == IBV_QPT_XRC_SEND)
+        return 0;
+    parts->recv_cq = init->recv_cq;
+    parts->srq = init->srq;
+    if (is_foreign(parts, parts->recv_cq))
+        return EINVAL;
+    /* An XRC SRQ serves those that name it, not one QP. */
+    if (parts->srq != NULL && (parts->srq->context != parts->context || obj_srq(parts->srq)->xrc))
+        return EINVAL;
+    return 0;
 }
 
 static void qp_init_events(struct ibv_qp_obj *obj)
@@ -53,23 +83,23 @@ static void qp_init_events(struct ibv_qp_obj *obj)
 }
 
 /* What the program sees of a new QP. */
-static void qp_init_public(struct ibv_qp *qp, struct ibv_pd *pd,
+static void qp_init_public(struct ibv_qp *qp, const struct qp_parts *parts,
                            const struct ibv_qp_init_attr *init)
 {
-    qp->context = pd->context;
+    qp->context = parts->context;
     qp->qp_context = init->qp_context;
-    qp->pd = pd;
-    qp->send_cq = init->send_cq;
-    qp->recv_cq = init->recv_cq;
-    qp->srq = init->srq;
+    qp->pd = parts->pd;
+    qp->send_cq = parts->send_cq;
+    qp->recv_cq = parts->recv_cq;
+    qp->srq = parts->srq;
     qp->qp_type = init->qp_type;
     qp->state = IBV_QPS_RESET;
 }
 
-static struct ibv_qp *qp_create_with(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
+static struct ibv_qp *qp_create_with(struct qp_parts parts, struct ibv_qp_init_attr *init,
                                      bool block_self_loopback)
 {
-    int err = qp_check_init(pd, init);
+    int err = qp_check_init(&parts, init);
     struct ibv_qp_obj *obj = err == 0 ? calloc(1, sizeof(*obj)) : NULL;
     if (obj == NULL) {
         errno = err != 0 ? err : ENOMEM;
@@ -77,22 +107,23 @@ static struct ibv_qp *qp_create_with(struct ibv_pd *pd, struct ibv_qp_init_attr 
     }
     struct qp_init n = {
         .type = (enum qp_type)init->qp_type,
-        .pd = obj_pd(pd)->pd,
-        .send_cq = obj_cq(init->send_cq)->cq,
-        .recv_cq = obj_cq(init->recv_cq)->cq,
-        .srq = init->srq != NULL ? obj_srq(init->srq)->srq : NULL,
+        .pd = parts.pd != NULL ? obj_pd(parts.pd)->pd : NULL,
+        .send_cq = parts.send_cq != NULL ? obj_cq(parts.send_cq)->cq : NULL,
+        .recv_cq = parts.recv_cq != NULL ? obj_cq(parts.recv_cq)->cq : NULL,
+        .srq = parts.srq != NULL ? obj_srq(parts.srq)->srq : NULL,
+        .xrcd = parts.xrcd != NULL ? obj_xrcd(parts.xrcd)->xrcd : NULL,
         .sq_sig_all = init->sq_sig_all != 0,
         .owner = obj,
         .block_self_loopback = block_self_loopback,
     };
     convert_cap_to_nic(&init->cap, &n.cap);
-    if (init->srq != NULL) { /* the QP has no receive queue of its own */
+    if (parts.srq != NULL) { /* the QP has no receive queue of its own */
         n.cap.max_recv_wr = 0;
         n.cap.max_recv_sge = 0;
     }
-    obj->host = obj_ctx(pd->context)->host;
+    obj->host = obj_ctx(parts.context)->host;
     obj->sq_sig_all = n.sq_sig_all;
-    qp_init_public(&obj->pub.qp, pd, init);
+    qp_init_public(&obj->pub.qp, &parts, init);
     qp_init_events(obj);
     /* Before the engine knows the owner: events may come at once. */
     pthread_mutex_init(&obj->pub.qp.mutex, NULL);
@@ -105,21 +136,22 @@ static struct ibv_qp *qp_create_with(struct ibv_pd *pd, struct ibv_qp_init_attr 
     }
     convert_cap_from_nic(&n.cap, &init->cap);
     obj->pub.qp.qp_num = verbena_qp_number(obj->qp);
-    obj->pub.qp.handle = obj_born(pd->context);
-    obj_pd_use(pd, 1);
+    obj->pub.qp.handle = obj_born(parts.context);
+    obj_pd_use(parts.pd, 1);
     return &obj->pub.qp;
 }
 
 VERBS_ABI struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
-    return qp_create_with(pd, init, false);
+    return qp_create_with((struct qp_parts){.context = pd->context, .pd = pd}, init, false);
 }
 
 /* Comes here only with more than a PD in the mask. */
 struct ibv_qp *ibv_create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-    const uint32_t known =
-        IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+                           IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    struct qp_parts parts = {.context = context};
 
     uint32_t flags =
         (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 ? attr->create_flags : 0;
@@ -128,13 +160,12 @@ struct ibv_qp *ibv_create_qp_ex_op(struct ibv_context *context, struct ibv_qp_in
         errno = EOPNOTSUPP;
         return NULL;
     }
-    if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd->context != context) {
-        errno = EINVAL;
-        return NULL;
-    }
+    if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) != 0)
+        parts.pd = attr->pd;
+    if ((attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) != 0)
+        parts.xrcd = attr->xrcd;
     /* The extended struct starts as the plain one. */
-    struct ibv_qp *qp =
-        qp_create_with(attr->pd, (struct ibv_qp_init_attr *)(void *)attr, flags != 0);
+    struct ibv_qp *qp = qp_create_with(parts, (struct ibv_qp_init_attr *)(void *)attr, flags != 0);
     if (qp == NULL || (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) == 0)
         return qp;
     int err = ibv_qp_ex_init(obj_qp(qp), attr->send_ops_flags, &attr->cap);

@@ -252,6 +252,14 @@ static void qp_ex_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t 
     wr->qkey = remote_qkey;
 }
 
+static void qp_ex_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t remote_srqn)
+{
+    struct nic_send_wr *wr = builder_last(builder_of(qp));
+
+    if (wr != NULL)
+        wr->xrc_srqn = remote_srqn;
+}
+
 static void qp_ex_start(struct ibv_qp_ex *qp)
 {
     struct qp_builder *b = builder_of(qp);
@@ -306,6 +314,7 @@ static void qp_ex_set_ops(struct ibv_qp_ex *ex)
     ex->wr_set_sge = qp_ex_set_sge;
     ex->wr_set_sge_list = qp_ex_set_sge_list;
     ex->wr_set_ud_addr = qp_ex_set_ud_addr;
+    ex->wr_set_xrc_srqn = qp_ex_set_xrc_srqn;
     ex->wr_start = qp_ex_start;
     ex->wr_complete = qp_ex_complete;
     ex->wr_abort = qp_ex_abort;
@@ -313,10 +322,11 @@ static void qp_ex_set_ops(struct ibv_qp_ex *ex)
 
 int ibv_qp_ex_init(struct ibv_qp_obj *obj, uint64_t send_ops_flags, const struct ibv_qp_cap *cap)
 {
-    uint64_t offered = obj->pub.qp.qp_type == IBV_QPT_RC   ? QP_EX_OPS_RC
-                       : obj->pub.qp.qp_type == IBV_QPT_UC ? QP_EX_OPS_UC
-                       : obj->pub.qp.qp_type == IBV_QPT_UD ? QP_EX_OPS_UD
-                                                           : 0;
+    const enum ibv_qp_type type = obj->pub.qp.qp_type;
+    uint64_t offered = type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND ? QP_EX_OPS_RC
+                       : type == IBV_QPT_UC                           ? QP_EX_OPS_UC
+                       : type == IBV_QPT_UD                           ? QP_EX_OPS_UD
+                                                                      : 0;
 
     if ((send_ops_flags & ~offered) != 0)
         return EOPNOTSUPP;

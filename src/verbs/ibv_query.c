@@ -46,7 +46,7 @@ VERBS_ABI int ibv_query_device(struct ibv_context *context, struct ibv_device_at
     attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
                              IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
                              IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_UD_AV_PORT_ENFORCE |
-                             IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_MEM_WINDOW |
+                             IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
                              IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
     attr->max_sge = MAX_SGE;
     attr->max_sge_rd = MAX_SGE;

@@ -7,7 +7,9 @@
 
 #include "verbs/ibv_objects.h"
 
-VERBS_ABI struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+/* ex: of an XRC domain; else NULL. */
+static struct ibv_srq *srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *init,
+                                  const struct ibv_srq_init_attr_ex *ex)
 {
     struct ibv_srq_obj *obj = calloc(1, sizeof(*obj));
     if (obj == NULL) {
@@ -28,7 +30,12 @@ VERBS_ABI struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_
     pthread_cond_init(&obj->ibv.cond, NULL);
     uint32_t max_wr = init->attr.max_wr, max_sge = init->attr.max_sge;
     /* The limit is armed by modify; at creation it is ignored, as everywhere. */
-    int err = verbena_srq_create(obj->host, obj_pd(pd)->pd, &max_wr, &max_sge, 0, obj, &obj->srq);
+    struct pd *engine_pd = obj_pd(pd)->pd;
+    obj->xrc = ex != NULL;
+    int err = ex == NULL
+                  ? verbena_srq_create(obj->host, engine_pd, &max_wr, &max_sge, 0, obj, &obj->srq)
+                  : verbena_xrc_srq_create(obj->host, engine_pd, obj_xrcd(ex->xrcd)->xrcd,
+                                           obj_cq(ex->cq)->cq, &max_wr, &max_sge, obj, &obj->srq);
     if (err != 0) {
         free(obj);
         errno = -err;
@@ -39,6 +46,38 @@ VERBS_ABI struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_
     obj->ibv.handle = obj_born(context);
     obj_pd_use(pd, 1);
     return &obj->ibv;
+}
+
+VERBS_ABI struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+    return srq_create(pd, init, NULL);
+}
+
+/* Comes here only with more than a PD and the basic type. */
+struct ibv_srq *ibv_create_srq_ex_op(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+    const uint32_t xrc = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
+                         IBV_SRQ_INIT_ATTR_CQ;
+
+    if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 ||
+        (attr->srq_type == IBV_SRQT_BASIC && (attr->comp_mask & ~xrc) == 0))
+        errno = EINVAL; /* no PD, or a domain or CQ that a basic one does not have */
+    else if (attr->srq_type != IBV_SRQT_XRC || (attr->comp_mask & ~xrc) != 0)
+        errno = EOPNOTSUPP;
+    else if (attr->comp_mask != xrc || attr->pd->context != context ||
+             attr->xrcd->context != context || attr->cq->context != context)
+        errno = EINVAL;
+    else /* the extended struct starts as the plain one */
+        return srq_create(attr->pd, (struct ibv_srq_init_attr *)(void *)attr, attr);
+    return NULL;
+}
+
+int ibv_get_srq_num_op(struct ibv_srq *srq, uint32_t *number)
+{
+    if (!obj_srq(srq)->xrc)
+        return EINVAL;
+    *number = verbena_xrc_srq_number(obj_srq(srq)->srq);
+    return 0;
 }
 
 VERBS_ABI int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)

@@ -151,7 +151,7 @@ static void case_10(void **state)
 
 static void case_13_qp_type(void **state)
 {
-    static const int types[] = {0, 1, 5, 8, 9, 10, 99, -1};
+    static const int types[] = {0, 1, 5, 8, 11, 31, 99, -1};
     struct objects *o = *state;
 
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {

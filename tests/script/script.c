@@ -36,6 +36,9 @@ struct script {
     struct pd *pd, *other_pd;
     struct cq *scq, *rcq;
     struct srq *srq;
+    struct xrcd *xrcd[2];
+    struct srq *xrc_srq[SRQ_COUNT];
+    uint32_t srqn[SRQ_COUNT];
     struct mr *mr[K_COUNT];
     uint32_t key[K_COUNT + 3];
     struct mr *window_mr; /* what the window is bound to */
@@ -206,7 +209,7 @@ static void setup_keys(void)
     s.key[K_NONE] = s.key[K_ALL] ^ 1;
 }
 
-/* The QP, whatever it is, has a window bound to it. */
+/* The QP, whatever it is, has a window bound to it, unless it takes no work requests. */
 static void setup_window(void)
 {
     const unsigned all = ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC;
@@ -214,7 +217,8 @@ static void setup_window(void)
                              ACCESS_LOCAL_WRITE | ACCESS_MW_BIND, &s.window_mr),
                      0);
     assert_int_equal(mw_create(s.pd, MW_TYPE_2, &s.mw), 0);
-    assert_true(window_bind(s.qp, s.mw, s.window_mr, (uintptr_t)s.memory, SMALL_BYTES, all));
+    if (!s.d->with.tgt)
+        assert_true(window_bind(s.qp, s.mw, s.window_mr, (uintptr_t)s.memory, SMALL_BYTES, all));
     s.key[K_WINDOW] = mw_key(s.mw);
 }
 
@@ -244,6 +248,21 @@ static int modify_uc(enum qp_state from, enum qp_state to)
     return qp_modify(s.qp, &s.attr, mask);
 }
 
+static int modify_xrc(enum qp_state from, enum qp_state to)
+{
+    unsigned mask = QP_ATTR_STATE;
+    if (to == QP_STATE_INIT)
+        mask |= QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS;
+    if (to == QP_STATE_RTR)
+        mask |= QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+                (s.d->with.tgt ? QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER : 0);
+    if (to == QP_STATE_RTS && from == QP_STATE_RTR)
+        mask |=
+            QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT |
+            (s.d->with.ini ? QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC : 0);
+    return qp_modify(s.qp, &s.attr, mask);
+}
+
 static int modify(enum qp_state to)
 {
     unsigned mask = QP_ATTR_STATE;
@@ -253,6 +272,8 @@ static int modify(enum qp_state to)
         return modify_ud(from, to);
     if (s.d->with.uc)
         return modify_uc(from, to);
+    if (s.d->with.ini || s.d->with.tgt)
+        return modify_xrc(from, to);
     if (to == QP_STATE_INIT)
         mask |= QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS;
     if (to == QP_STATE_RTR)
@@ -266,12 +287,45 @@ static int modify(enum qp_state to)
     return qp_modify(s.qp, &s.attr, mask);
 }
 
+static void destroy_srq(enum srq_of which)
+{
+    assert_int_equal(wq_srq_destroy(s.xrc_srq[which]), 0);
+    s.xrc_srq[which] = NULL;
+}
+
+static void setup_xrc(const struct setup *with)
+{
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(xrc_domain_create(s.nic, &s.xrcd[i]), 0);
+    for (unsigned i = 0; i < SRQ_COUNT; i++) {
+        uint32_t wrs = with->wrs, sges = 4;
+        assert_int_equal(xrc_srq_create(i == SRQ_OTHER_PD ? s.other_pd : s.pd,
+                                        s.xrcd[i == SRQ_OTHER_DOMAIN], s.rcq, &wrs, &sges, NULL,
+                                        &s.xrc_srq[i]),
+                         0);
+        s.srqn[i] = s.xrc_srq[i]->number;
+    }
+    destroy_srq(SRQ_GONE);
+}
+
+static void teardown_xrc(void)
+{
+    for (unsigned i = 0; i < SRQ_COUNT; i++)
+        if (s.xrc_srq[i] != NULL)
+            destroy_srq((enum srq_of)i);
+    for (unsigned i = 0; i < 2; i++)
+        if (s.xrcd[i] != NULL)
+            assert_int_equal(xrc_domain_destroy(s.xrcd[i]), 0);
+}
+
 static void setup_qp(const struct setup *with)
 {
     struct qp_init init = {
-        .type = with->ud   ? QP_TYPE_UD
-                : with->uc ? QP_TYPE_UC
-                           : QP_TYPE_RC,
+        .type = with->ud    ? QP_TYPE_UD
+                : with->uc  ? QP_TYPE_UC
+                : with->ini ? QP_TYPE_XRC_INI
+                : with->tgt ? QP_TYPE_XRC_TGT
+                            : QP_TYPE_RC,
         .udp_sport = OWN_SPORT,
         .pd = s.pd,
         .send_cq = s.scq,
@@ -284,6 +338,9 @@ static void setup_qp(const struct setup *with)
         assert_int_equal(wq_srq_create(s.pd, &wrs, &sges, 0, NULL, &s.srq), 0);
         init.srq = s.srq;
     }
+    if (with->tgt)
+        setup_xrc(with);
+    init.xrcd = s.xrcd[0];
     assert_int_equal(qp_create(s.nic, &init, &s.qp), 0);
     s.attr = (struct nic_qp_attr){
         .en_sqd_async_notify = true,
@@ -341,6 +398,7 @@ static void teardown(void)
     mem_mr_free(s.window_mr);
     if (s.srq != NULL)
         assert_int_equal(wq_srq_destroy(s.srq), 0);
+    teardown_xrc();
     assert_int_equal(cq_destroy(s.scq), 0);
     assert_int_equal(cq_destroy(s.rcq), 0);
     for (unsigned k = 0; k < K_COUNT; k++) {
@@ -392,6 +450,8 @@ static void step_in(const struct step *st)
         p.h.atomic = (struct atomic_eth){va, s.key[st->key], st->a, st->b};
     if (headers & HDR_AETH)
         p.h.aeth = (struct aeth){st->syn == 0 ? 0x1f : (uint8_t)st->syn, psn_make(st->msn)};
+    if (headers & HDR_XRCETH)
+        p.h.xrc_srqn = s.srqn[st->srq];
     if (headers & HDR_DETH)
         p.h.deth = (struct deth){st->qkey != 0 ? st->qkey : QKEY, PEER_QPN};
     p.h.atomic_ack = headers & HDR_ATOMICACKETH ? st->a : 0;
@@ -446,6 +506,8 @@ static void step_out(const struct step *st)
         check(p->h.atomic_ack == st->a, "original should be %llu", (unsigned long long)st->a);
     if (headers & HDR_DETH)
         out_datagram(st, p);
+    if (headers & HDR_XRCETH)
+        check(p->h.xrc_srqn == PEER_SRQN, "XRC SRQ number is 0x%x", p->h.xrc_srqn);
     if (headers & HDR_IMMDT)
         check(p->h.immdt == st->imm, "immediate should be 0x%08x", st->imm);
     if (headers & HDR_IETH)
@@ -483,6 +545,7 @@ static void step_post(const struct step *st)
         .rkey = PEER_RKEY,
         .compare_add = st->b,
         .swap = st->a,
+        .xrc_srqn = PEER_SRQN,
         .path = st->ah == AH_NONE ? NULL : &path,
         .dest_qpn = st->qpn != 0 ? st->qpn : PEER_QPN,
         .qkey = st->qkey != 0 ? st->qkey : QKEY,
@@ -499,7 +562,8 @@ static void step_recv(const struct step *st)
 {
     struct nic_sge sge[MAX_SGE];
     struct nic_recv_wr wr = {.wr_id = st->id, .sg_list = sge, .num_sge = make_sges(st, sge)};
-    int err = s.srq != NULL ? wq_post_srq_recv(s.srq, &wr) : wq_post_recv(s.qp, &wr);
+    struct srq *srq = s.d->with.tgt ? s.xrc_srq[st->srq] : s.srq;
+    int err = srq != NULL ? wq_post_srq_recv(srq, &wr) : wq_post_recv(s.qp, &wr);
     say("  RECV   id %u length %u: %d\n", st->id, st->len, err);
     check(err == st->err, "should return %d", st->err);
 }
@@ -542,6 +606,13 @@ static void step_time(const struct step *st)
         drain();
     }
     s.now = until;
+    nic_advance(s.nic, s.now);
+}
+
+static void step_hold(const struct step *st)
+{
+    say("  HOLD   %llu ns\n", (unsigned long long)st->ns);
+    s.now += st->ns;
     nic_advance(s.nic, s.now);
 }
 
@@ -644,6 +715,11 @@ static void step_modify(const struct step *st)
 
 static void step_revoke(const struct step *st)
 {
+    if (st->kind == DESTROY) {
+        say("  DESTROY srq %d\n", (int)st->srq);
+        destroy_srq((enum srq_of)st->srq);
+        return;
+    }
     say("  REVOKE key %d\n", (int)st->key);
     mem_mr_revoke(s.mr[st->key]);
     mem_mr_free(s.mr[st->key]);
@@ -728,9 +804,7 @@ static void play(const struct step *st)
         step_time(st);
         break;
     case HOLD:
-        say("  HOLD   %llu ns\n", (unsigned long long)st->ns);
-        s.now += st->ns;
-        nic_advance(s.nic, s.now);
+        step_hold(st);
         break;
     case EVENT:
         step_event(st);
@@ -740,6 +814,7 @@ static void play(const struct step *st)
         step_modify(st);
         break;
     case REVOKE:
+    case DESTROY:
         step_revoke(st);
         break;
     case MEM:

@@ -17,21 +17,22 @@
 
 enum step_kind {
     END,
-    IN,     /* a packet of the peer arrives; what: BTH opcode */
-    OUT,    /* the next packet that the engine sends; what: BTH opcode */
-    SILENT, /* nothing is sent */
-    POST,   /* post_send; what: enum wr_opcode; err: expected return */
-    RECV,   /* post_recv, or to the SRQ when there is one */
-    SCQE,   /* next completion of the send CQ; what: enum wc_opcode */
-    RCQE,   /* next completion of the receive CQ */
-    TIME,   /* ns pass */
-    HOLD,   /* ns pass in which timers run, but nobody asks the engine for packets */
-    EVENT,  /* next async event; what: enum nic_event_type, -1: none */
-    STATE,  /* of the QP; what: enum qp_state */
-    COUNT,  /* a counter is n; what: enum nic_counter */
-    MODIFY, /* what: enum qp_state; err: expected return */
-    ACCESS, /* modify RTS -> RTS with access flags n */
-    REVOKE, /* key is deregistered */
+    IN,      /* a packet of the peer arrives; what: BTH opcode */
+    OUT,     /* the next packet that the engine sends; what: BTH opcode */
+    SILENT,  /* nothing is sent */
+    POST,    /* post_send; what: enum wr_opcode; err: expected return */
+    RECV,    /* post_recv, or to the SRQ when there is one */
+    SCQE,    /* next completion of the send CQ; what: enum wc_opcode */
+    RCQE,    /* next completion of the receive CQ */
+    TIME,    /* ns pass */
+    HOLD,    /* ns pass in which timers run, but nobody asks the engine for packets */
+    EVENT,   /* next async event; what: enum nic_event_type, -1: none */
+    STATE,   /* of the QP; what: enum qp_state */
+    COUNT,   /* a counter is n; what: enum nic_counter */
+    MODIFY,  /* what: enum qp_state; err: expected return */
+    ACCESS,  /* modify RTS -> RTS with access flags n */
+    REVOKE,  /* key is deregistered */
+    DESTROY, /* srq is destroyed, as SRQ_GONE was from the beginning */
     MEM,    /* len bytes of memory at at hold the incoming message from byte from on, of this tag */
     MSN,    /* the responder has completed msn messages */
     SET,    /* the 8 bytes at at become a */
@@ -78,6 +79,9 @@ enum {
     PEER_QPN = 0x123456,
     PEER_RKEY = 0xabcd1234,
 };
+#define PEER_SRQN 0x777777u /* that an XRC INI QP sends to */
+/* Shared receive queues that an XRC TGT QP may find (.srq), or not. */
+enum srq_of { SRQ_OWN, SRQ_OTHER_PD, SRQ_OTHER_DOMAIN, SRQ_GONE, SRQ_COUNT };
 #define PEER_VA 0x700000000000ull
 #define QKEY    0x11111111u /* of a UD QP */
 /* Where a datagram goes (.ah): to the peer from its own source port, or by another path. */
@@ -110,6 +114,7 @@ struct step {
     uint32_t qkey; /* UD: IN, POST, OUT; 0: QKEY */
     uint32_t qpn;  /* UD: POST, OUT: destination; 0: PEER_QPN */
     uint8_t ah;    /* UD: POST, OUT */
+    uint8_t srq;   /* XRC: IN, RECV, DESTROY: enum srq_of */
     bool ack_req, se;
     bool hold_msn; /* REPEAT */
     enum wc_status status;
@@ -127,6 +132,7 @@ struct setup {
     bool srq, unsignalled;
     bool ud; /* a UD QP; mtu is the port's */
     bool uc;
+    bool ini, tgt; /* XRC: one half; tgt: with enum srq_of */
     uint32_t window_bytes, wrs, cqe;
 };
 

@@ -321,6 +321,35 @@ int verbena_srq_create(struct verbena_context *ctx, struct pd *pd, uint32_t *max
     return fake_new((struct fake_object *)pd, (int)*max_wr, out);
 }
 
+int verbena_xrc_srq_create(struct verbena_context *ctx, struct pd *pd, struct xrcd *xrcd,
+                           struct cq *cq, uint32_t *max_wr, uint32_t *max_sge, void *owner,
+                           struct srq **out)
+{
+    assert_non_null(xrcd);
+    assert_non_null(cq);
+    return verbena_srq_create(ctx, pd, max_wr, max_sge, 0, owner, out);
+}
+
+uint32_t verbena_xrc_srq_number(const struct srq *srq)
+{
+    return 0x80000 | (uint32_t)((const struct fake_object *)srq)->number;
+}
+
+int verbena_xrcd_open(struct verbena_context *ctx, const uint64_t file[2], int flags,
+                      struct xrcd **out)
+{
+    fake.xrcd_file[0] = file != NULL ? file[0] : 0;
+    fake.xrcd_file[1] = file != NULL ? file[1] : 0;
+    fake.xrcd_flags = flags;
+    return fake_new((struct fake_object *)ctx, 0, out);
+}
+
+int verbena_xrcd_close(struct verbena_context *ctx, struct xrcd *xrcd)
+{
+    assert_non_null(ctx);
+    return fake_free(xrcd);
+}
+
 int verbena_srq_destroy(struct verbena_context *ctx, struct srq *srq)
 {
     assert_non_null(ctx);

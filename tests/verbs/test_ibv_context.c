@@ -83,12 +83,7 @@ static void unsupported__says_so(void **state)
     (void)state;
     struct ibv_context *ctx = fake_open();
     struct ibv_pd *pd = ibv_alloc_pd(ctx);
-    struct ibv_xrcd xrcd = {.context = ctx};
-    struct ibv_xrcd_init_attr xrcd_init = {0};
 
-    assert_int_equal(ibv_close_xrcd(&xrcd), EOPNOTSUPP);
-    assert_null(ibv_open_xrcd(ctx, &xrcd_init));
-    assert_int_equal(errno, EOPNOTSUPP);
     errno = 0;
     assert_null(ibv_import_device(0));
     assert_int_equal(errno, EOPNOTSUPP);

@@ -244,11 +244,10 @@ static bool try_xrc(struct rig *r)
         .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1};
     struct ibv_qp_init_attr init = rig_qp_init(r);
 
-    errno = 0;
-    bool domain = null_result(ibv_open_xrcd(r->ctx, &attr));
+    struct ibv_xrcd *xrcd = ibv_open_xrcd(r->ctx, &attr);
     init.qp_type = IBV_QPT_XRC_SEND;
-    errno = 0;
-    return null_result(ibv_create_qp(r->pd, &init)) || domain;
+    struct ibv_qp *qp = ibv_create_qp(r->pd, &init);
+    return xrcd != NULL && qp != NULL && ibv_destroy_qp(qp) == 0 && ibv_close_xrcd(xrcd) == 0;
 }
 
 static bool try_flow(struct rig *r)

@@ -102,11 +102,12 @@ static void replay_read(struct qp *qp, const struct rx_packet *p)
     struct reply reply = {
         .replayed = true,
         .psn = p->h.bth.psn,
-        .packets = length == 0 ? 1 : (length - 1) / mtu + 1,
+        .packets = message_packets(length, mtu),
         .va = p->h.reth.va,
         .rkey = p->h.reth.rkey,
         .length = length,
         .msn = r->msn,
+        .pd = r->pd,
     };
     /*
      * It must end where PSNs were taken already, be allowed, and its key still be good: the region
@@ -116,7 +117,7 @@ static void replay_read(struct qp *qp, const struct rx_packet *p)
     bool ok = length <= MAX_MESSAGE_BYTES &&
               (int64_t)reply.packets <= psn_diff(r->epsn, reply.psn) &&
               (qp->attr.access_flags & ACCESS_REMOTE_READ) &&
-              (length == 0 || mem_check(qp->nic, qp->pd, reply.rkey, reply.va, length,
+              (length == 0 || mem_check(qp->nic, r->pd, reply.rkey, reply.va, length,
                                         ACCESS_REMOTE_READ, qp->qpn, &addr) == MEM_OK);
     if (!ok) {
         nic_count(qp->nic, COUNTER_resp_dropped_replays, 1);

@@ -235,13 +235,14 @@ static bool next_read(struct qp *qp, struct send_wqe *w, uint32_t offset, struct
     uint32_t mtu = qp->attr.path_mtu_bytes;
     uint32_t piece_end = (offset / r->read_packets + 1) * r->read_packets;
     uint32_t n = (piece_end < w->packets ? piece_end : w->packets) - offset;
-    uint8_t opcode = opcode_make(SERVICE_RC, OP_READ_REQUEST);
+    uint8_t opcode = opcode_make(qp->service, OP_READ_REQUEST);
     if (r->rd_atomic >= qp->attr.max_rd_atomic || !window_open(qp, n) ||
         !train_fits(t, roce_packet_bytes(opcode, 0), 0))
         return false;
     uint32_t start = offset * mtu;
     uint32_t left = w->length - start;
     struct train_packet *p = train_add(t, qp, opcode, r->next, 0);
+    p->h.xrc_srqn = w->xrc_srqn;
     p->h.reth.va = w->remote_addr + start;
     p->h.reth.rkey = w->rkey;
     p->h.reth.dma_len = left < n * mtu ? left : n * mtu;
@@ -254,11 +255,12 @@ static bool next_atomic(struct qp *qp, struct send_wqe *w, struct train *t)
 {
     struct requester *r = &qp->req;
     bool cas = w->opcode == WR_ATOMIC_CMP_AND_SWP;
-    uint8_t opcode = opcode_make(SERVICE_RC, cas ? OP_COMPARE_SWAP : OP_FETCH_ADD);
+    uint8_t opcode = opcode_make(qp->service, cas ? OP_COMPARE_SWAP : OP_FETCH_ADD);
     if (r->rd_atomic >= qp->attr.max_rd_atomic || !window_open(qp, 1) ||
         !train_fits(t, roce_packet_bytes(opcode, 0), 0))
         return false;
     struct train_packet *p = train_add(t, qp, opcode, r->next, 0);
+    p->h.xrc_srqn = w->xrc_srqn;
     p->h.atomic.va = w->remote_addr;
     p->h.atomic.rkey = w->rkey;
     p->h.atomic.swap_add = cas ? w->swap : w->compare_add;
@@ -323,6 +325,7 @@ enum added requester_add_message(struct qp *qp, const struct send_wqe *w, uint32
     struct train_packet *p = train_add(t, qp, opcode, qp->req.next, n);
     p->first_span = first_span;
     p->spans = t->spans - first_span;
+    p->h.xrc_srqn = w->xrc_srqn; /* 0 but for XRC; in each packet */
     uint16_t headers = opcode_info(opcode)->headers;
     if (headers & HDR_RETH) {
         p->h.reth.va = w->remote_addr;

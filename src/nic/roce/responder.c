@@ -20,6 +20,7 @@ void responder_start(struct qp *qp)
     *r = (struct responder){0};
     r->epsn = psn_make(qp->attr.rq_psn);
     r->ack_psn = psn_add(r->epsn, 0xffffff);
+    r->pd = qp->pd;
 }
 
 /* Behind what a NAK tells of, this one was dropped as well. */
@@ -67,6 +68,8 @@ static enum resp_verdict check_op_seq(const struct responder *r, uint16_t flags)
 static enum resp_verdict check_op_valid(const struct qp *qp, uint16_t flags)
 {
     unsigned need = 0;
+    if (qp->resp.pd == NULL)
+        return V_NAK_INVALID; /* XRC: no such SRQ, or not that of the message */
     if (flags & OPF_WRITE)
         need = ACCESS_REMOTE_WRITE;
     else if (flags & OPF_READ)
@@ -107,7 +110,7 @@ static enum resp_verdict check_length(struct qp *qp, const struct rx_packet *p, 
 }
 
 /* A receive for the message, room for the reply. Nothing is changed unless it goes on. */
-static enum resp_verdict check_resource(struct qp *qp, uint16_t flags)
+static enum resp_verdict check_resource(struct qp *qp, const struct rx_packet *p, uint16_t flags)
 {
     struct responder *r = &qp->resp;
     if (flags & (OPF_READ | OPF_ATOMIC)) {
@@ -119,9 +122,10 @@ static enum resp_verdict check_resource(struct qp *qp, uint16_t flags)
     }
     bool send_begins = (flags & OPF_SEND) && (flags & (OPF_FIRST | OPF_ONLY));
     bool write_imm = (flags & OPF_WRITE) && (flags & OPF_IMM);
-    if ((send_begins || write_imm) && !qp->recv.valid && !wq_recv_take(qp))
-        return V_RNR;
-    return V_GO_ON;
+    if ((!send_begins && !write_imm) || qp->recv.valid)
+        return V_GO_ON;
+    bool taken = qp->type == QP_TYPE_XRC_TGT ? xrc_recv_take(qp, p->h.xrc_srqn) : wq_recv_take(qp);
+    return taken ? V_GO_ON : V_RNR;
 }
 
 /* Keys and bounds of what a WRITE names. Zero length: neither is looked at (IBA C9-88). */
@@ -132,15 +136,15 @@ static enum resp_verdict check_access(struct qp *qp, const struct rx_packet *p, 
     enum mem_verdict v = MEM_OK;
     if (flags & OPF_READ) {
         if (p->h.reth.dma_len != 0)
-            v = mem_check(qp->nic, qp->pd, p->h.reth.rkey, p->h.reth.va, p->h.reth.dma_len,
+            v = mem_check(qp->nic, r->pd, p->h.reth.rkey, p->h.reth.va, p->h.reth.dma_len,
                           ACCESS_REMOTE_READ, qp->qpn, &addr);
     } else if (flags & OPF_ATOMIC) {
-        v = mem_check(qp->nic, qp->pd, p->h.atomic.rkey, p->h.atomic.va, 8, ACCESS_REMOTE_ATOMIC,
+        v = mem_check(qp->nic, r->pd, p->h.atomic.rkey, p->h.atomic.va, 8, ACCESS_REMOTE_ATOMIC,
                       qp->qpn, &addr);
     } else if ((flags & OPF_WRITE) && (flags & (OPF_FIRST | OPF_ONLY))) {
         /* All of it at once: a WRITE that would leave its region moves not one byte. */
         if (p->h.reth.dma_len != 0)
-            v = mem_check(qp->nic, qp->pd, p->h.reth.rkey, p->h.reth.va, p->h.reth.dma_len,
+            v = mem_check(qp->nic, r->pd, p->h.reth.rkey, p->h.reth.va, p->h.reth.dma_len,
                           ACCESS_REMOTE_WRITE, qp->qpn, &addr);
         if (v == MEM_OK) {
             r->write_va = p->h.reth.va;
@@ -166,7 +170,7 @@ static enum resp_verdict execute_send(struct qp *qp, const struct rx_packet *p, 
     if ((uint64_t)offset + p->payload_bytes > qp->recv.length)
         return V_RECV_SHORT;
     /* The receives of an SRQ are of its protection domain, which need not be the QP's. */
-    const struct pd *pd = qp->srq != NULL ? qp->srq->pd : qp->pd;
+    const struct pd *pd = qp->srq != NULL ? qp->srq->pd : r->pd;
     if (p->payload_bytes != 0 && mem_scatter_sges(qp->nic, pd, qp->recv.sge, (int)qp->recv.num_sge,
                                                   offset, p->payload, p->payload_bytes) != MEM_OK)
         return V_RECV_KEY;
@@ -183,7 +187,7 @@ static enum resp_verdict execute_write(struct qp *qp, const struct rx_packet *p,
     if (p->payload_bytes == 0)
         return V_GO_ON;
     /* Again for each packet: the key may have been revoked since the first. */
-    if (mem_check(qp->nic, qp->pd, r->write_rkey, r->write_va + offset, p->payload_bytes,
+    if (mem_check(qp->nic, r->pd, r->write_rkey, r->write_va + offset, p->payload_bytes,
                   ACCESS_REMOTE_WRITE, qp->qpn, &addr) != MEM_OK)
         return V_NAK_ACCESS;
     mem_scatter(addr, p->payload, p->payload_bytes);
@@ -222,6 +226,7 @@ static enum resp_verdict execute_message(struct qp *qp, const struct rx_packet *
     if (flags & (OPF_FIRST | OPF_ONLY)) {
         r->received = 0;
         r->message = flags & OPF_SEND ? RESP_MESSAGE_SEND : RESP_MESSAGE_WRITE;
+        r->xrc_srqn = p->h.xrc_srqn;
     }
     r->received += p->payload_bytes;
     r->ack_psn = r->epsn;
@@ -250,6 +255,7 @@ static enum resp_verdict execute_read(struct qp *qp, const struct rx_packet *p)
         .rkey = p->h.reth.rkey,
         .length = length,
         .msn = r->msn,
+        .pd = r->pd,
     };
     bool queued = replay_queue(qp, &reply);
     assert(queued); /* check_resource saw to it */
@@ -277,7 +283,7 @@ static enum resp_verdict execute_atomic(struct qp *qp, const struct rx_packet *p
 {
     struct responder *r = &qp->resp;
     uint8_t *addr;
-    enum mem_verdict v = mem_check(qp->nic, qp->pd, p->h.atomic.rkey, p->h.atomic.va, 8,
+    enum mem_verdict v = mem_check(qp->nic, r->pd, p->h.atomic.rkey, p->h.atomic.va, 8,
                                    ACCESS_REMOTE_ATOMIC, qp->qpn, &addr);
     if (v != MEM_OK)
         return V_NAK_ACCESS;
@@ -387,6 +393,15 @@ void responder_heard(struct qp *qp)
     event_raise(qp->nic, &qp->event[QP_EVENT_COMM_EST]);
 }
 
+/* XRC: the queue that the packet names says whose keys it may use. */
+static void take_domain(struct qp *qp, const struct rx_packet *p, uint16_t flags)
+{
+    struct responder *r = &qp->resp;
+    bool goes_on = (flags & (OPF_MIDDLE | OPF_LAST)) != 0;
+    bool same = !goes_on || p->h.xrc_srqn == r->xrc_srqn;
+    r->pd = same ? xrc_find_pd(qp, p->h.xrc_srqn) : NULL;
+}
+
 enum resp_verdict responder_execute(struct qp *qp, const struct rx_packet *p, uint16_t flags)
 {
     enum resp_verdict v = check_op_valid(qp, flags);
@@ -395,7 +410,7 @@ enum resp_verdict responder_execute(struct qp *qp, const struct rx_packet *p, ui
     if (v == V_GO_ON)
         v = check_access(qp, p, flags);
     if (v == V_GO_ON)
-        v = check_resource(qp, flags);
+        v = check_resource(qp, p, flags);
     if (v == V_GO_ON)
         v = execute(qp, p, flags);
     return v;
@@ -407,6 +422,8 @@ void responder_input(struct qp *qp, uint64_t now_ns, const struct rx_packet *p)
     struct responder *r = &qp->resp;
     uint16_t flags = opcode_info(p->h.bth.opcode)->flags;
     responder_heard(qp);
+    if (qp->type == QP_TYPE_XRC_TGT)
+        take_domain(qp, p, flags);
     bool nak_waits = r->nak_due;
     enum resp_verdict v = check_psn(qp, p);
     if (v == V_GO_ON)
@@ -463,12 +480,12 @@ static enum emit emit_read(struct qp *qp, struct reply *reply, struct train *t)
     uint32_t mtu = qp->attr.path_mtu_bytes;
     uint32_t offset = reply->sent * mtu;
     uint32_t n = reply->length - offset < mtu ? reply->length - offset : mtu;
-    uint8_t opcode = opcode_make(SERVICE_RC, read_response_op(reply));
+    uint8_t opcode = opcode_make(qp->service, read_response_op(reply));
     if (!train_fits(t, roce_packet_bytes(opcode, n), 1))
         return EMIT_FULL;
     uint8_t *addr = NULL;
-    if (n != 0 && mem_check(qp->nic, qp->pd, reply->rkey, reply->va + offset, n, ACCESS_REMOTE_READ,
-                            qp->qpn, &addr) != MEM_OK) {
+    if (n != 0 && mem_check(qp->nic, reply->pd, reply->rkey, reply->va + offset, n,
+                            ACCESS_REMOTE_READ, qp->qpn, &addr) != MEM_OK) {
         reply_abort(qp, reply);
         return EMIT_MORE;
     }
@@ -489,7 +506,7 @@ static enum emit emit_read(struct qp *qp, struct reply *reply, struct train *t)
 
 static enum emit emit_atomic(struct qp *qp, struct reply *reply, struct train *t)
 {
-    uint8_t opcode = opcode_make(SERVICE_RC, OP_ATOMIC_ACKNOWLEDGE);
+    uint8_t opcode = opcode_make(qp->service, OP_ATOMIC_ACKNOWLEDGE);
     if (!train_fits(t, roce_packet_bytes(opcode, 0), 0))
         return EMIT_FULL;
     struct train_packet *p = train_add(t, qp, opcode, reply->psn, 0);
@@ -506,7 +523,7 @@ static enum emit emit_ack(struct qp *qp, struct train *t)
     struct responder *r = &qp->resp;
     if (!r->nak_due && !r->ack_due)
         return EMIT_NOTHING;
-    uint8_t opcode = opcode_make(SERVICE_RC, OP_ACKNOWLEDGE);
+    uint8_t opcode = opcode_make(qp->service, OP_ACKNOWLEDGE);
     if (!train_fits(t, roce_packet_bytes(opcode, 0), 0))
         return EMIT_FULL;
     struct psn psn = r->nak_due ? r->nak_psn : r->ack_psn;

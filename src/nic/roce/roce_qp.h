@@ -11,6 +11,7 @@
 #include "verbena/types.h"
 #include "wire/iba.h"
 
+struct pd;
 struct qp;
 struct send_wqe;
 
@@ -57,9 +58,10 @@ struct reply {
     uint32_t start_at; /* packet that goes as FIRST or ONLY */
     uint64_t va;       /* READ: of the request */
     uint32_t rkey;
-    uint32_t length;   /* READ: of the request */
-    uint64_t original; /* atomic */
-    struct psn msn;    /* that the reply carries */
+    uint32_t length;     /* READ: of the request */
+    uint64_t original;   /* atomic */
+    struct psn msn;      /* that the reply carries */
+    const struct pd *pd; /* READ: that the rkey is of */
 };
 
 enum {
@@ -89,8 +91,10 @@ struct responder {
      * PSN.
      */
     struct psn ack_psn;
+    const struct pd *pd; /* that keys are of: the QP's; XRC: of the packet's SRQ, NULL: none */
     /* The message that is coming in. */
     enum resp_message message;
+    uint32_t xrc_srqn; /* XRC: that it is for */
     uint32_t received; /* bytes of it so far */
     uint64_t write_va; /* WRITE: start, rkey, length from the RETH */
     uint32_t write_rkey;
