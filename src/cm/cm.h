@@ -84,7 +84,7 @@ enum cm_event_type {
     CM_EVENT_REJ,           /* either, before it was established: msg.rej. The end. */
     CM_EVENT_UNREACHABLE,   /* nobody answered; step: what was sent in vain. The end. */
     CM_EVENT_MRA,           /* the peer needs time; msg.mra. For information only */
-    CM_EVENT_DREQ,          /* the peer disconnected (DREP is sent by itself); msg.dreq. TIMEWAIT */
+    CM_EVENT_DREQ,          /* the peer disconnected; msg.dreq. TIMEWAIT. cm_disconnect answers */
     CM_EVENT_DISCONNECTED,  /* our DREQ was answered (msg.drep when has_msg) or went in vain (step
                                CM_DREQ), or a REJ (msg.rej: has_msg and its attribute) ended a
                                connection that was established. TIMEWAIT */
@@ -175,7 +175,7 @@ int cm_mra(struct cm *cm, uint64_t now_ns, struct cm_id *id, uint8_t service_tim
 /* Passive, after cm_reply: the QP got a packet before the RTU came (EVENT_COMM_EST). 0, also when
  * it was established already. */
 int cm_establish(struct cm *cm, uint64_t now_ns, struct cm_id *id);
-/* Established: sends a DREQ. 0, also when the peer's DREQ has come first. */
+/* Established: sends a DREQ. 0, also when the peer's DREQ has come first: that is answered. */
 int cm_disconnect(struct cm *cm, uint64_t now_ns, struct cm_id *id, struct cm_private data);
 
 /* Sends a SIDR_REQ; filled in: request_id. timeout, max_retries: as those of a REQ. */

@@ -105,6 +105,7 @@ void cm_id_expire(struct cm_id *id, uint64_t now_ns)
         heap_put(&cm->timers, &id->timer, now_ns + id->timeout_ns);
         return;
     case CM_STATE_TIMEWAIT:
+        cm_id_pay_drep(id);
         cm_id_event(id, CM_EVENT_TIMEWAIT_EXIT, 0, NULL);
         cm_id_finish(id);
         return;
@@ -301,8 +302,10 @@ int cm_disconnect(struct cm *cm, uint64_t now_ns, struct cm_id *id, struct cm_pr
     (void)cm;
     if (too_long(data, CM_DREQ))
         return -EINVAL;
-    if (id->state == CM_STATE_DREQ_SENT || id->state == CM_STATE_TIMEWAIT)
+    if (id->state == CM_STATE_DREQ_SENT || id->state == CM_STATE_TIMEWAIT) {
+        cm_id_pay_drep(id);
         return 0;
+    }
     if (id->state != CM_STATE_ESTABLISHED)
         return -EINVAL;
     cm_id_send_dreq(id, now_ns, data);
@@ -387,6 +390,7 @@ static void take_leave(struct cm_id *id, uint64_t now_ns)
         cm_id_finish(id);
         break;
     default: /* what runs on unseen */
+        cm_id_pay_drep(id);
         break;
     }
 }

@@ -425,8 +425,18 @@ static void emit_drep(const struct cm_id *id)
 
 static void send_drep(const struct arrival *a, struct cm_id *id)
 {
+    id->drep_owed = false;
     id->drep_sent = true;
     id->drep_tid = a->m.header.tid;
+    emit_drep(id);
+}
+
+void cm_id_pay_drep(struct cm_id *id)
+{
+    if (!id->drep_owed)
+        return;
+    id->drep_owed = false;
+    id->drep_sent = true;
     emit_drep(id);
 }
 
@@ -434,13 +444,18 @@ void cm_say_again(struct cm *cm)
 {
     for (uint32_t i = 0; i < cm->fresh; i++) {
         struct cm_id *id = &cm->ids[i];
-        if (id->state == CM_STATE_TIMEWAIT && id->drep_sent)
+        if (id->state == CM_STATE_TIMEWAIT && (id->drep_sent || id->drep_owed))
             emit_drep(id);
         if (id->state == CM_STATE_REJ_SENT || id->state == CM_STATE_SIDR_REP_SENT)
             cm_emit_mad(cm, &id->path, id->mad);
     }
 }
 
+/*
+ * As with the kernel the DREP waits until the caller disconnects, too: it tells the peer that
+ * nothing is on its way any more and its QP can go. UCX closes by this. Unlike the kernel a caller
+ * that is slow to hear of the end keeps the peer waiting no longer than for one repetition.
+ */
 static void input_dreq(struct arrival *a)
 {
     struct cm_id *id = connection(a);
@@ -467,7 +482,12 @@ static void input_dreq(struct arrival *a)
         cm_count_one(a->cm, CM_COUNT_UNEXPECTED);
         return;
     }
-    send_drep(a, id);
+    if (id->state == CM_STATE_DREQ_SENT || id->orphan) {
+        send_drep(a, id);
+    } else {
+        id->drep_owed = true;
+        id->drep_tid = a->m.header.tid;
+    }
     cm_id_event(id, CM_EVENT_DREQ, 0, a->mad);
     cm_id_timewait(id, a->now_ns);
 }

@@ -51,8 +51,9 @@ struct cm_id {
     uint32_t local_qpn, remote_qpn;
     uint64_t local_ca_guid; /* that we told the peer in our REQ or REP */
     uint64_t tid;           /* of the exchange under way */
-    uint64_t drep_tid;      /* of the DREQ that we have answered */
+    uint64_t drep_tid;      /* of the DREQ that we have answered, or have to */
     bool drep_sent;
+    bool drep_owed;      /* sent once the caller wants to disconnect, too, or the peer asks again */
     uint64_t service_id; /* LISTEN, SIDR */
     uint64_t timeout_ns; /* between repetitions of what we send */
     uint64_t linger_ns;  /* how long the peer may still repeat what was rejected */
@@ -141,6 +142,8 @@ void cm_id_timewait(struct cm_id *id, uint64_t now_ns);
 /* Sends a REJ and keeps it for repetitions. */
 void cm_id_send_rej(struct cm_id *id, uint64_t now_ns, enum cm_rej_reason reason,
                     struct cm_private info, struct cm_private data);
+/* The answer to the peer's DREQ, if it still has none. */
+void cm_id_pay_drep(struct cm_id *id);
 void cm_id_send_dreq(struct cm_id *id, uint64_t now_ns, struct cm_private data);
 /* Nobody answered our REQ, or we no longer want to know: the peer may forget it. */
 void cm_id_send_timeout(struct cm_id *id);

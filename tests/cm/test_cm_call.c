@@ -464,8 +464,8 @@ static void cm_time__mra_flood(void **state)
     assert_int_equal(cm_ready(rig.cm, rig.now_ns, id, rig_nothing), 0);
     rig_hear(&rig, CM_RTU);
     rig_say(&rig, &dreq);
-    rig_hear(&rig, CM_DREP);
     rig_wait(&rig, timewait_ns);
+    rig_hear(&rig, CM_DREP);
     rig_event(&rig, CM_EVENT_MRA);
     rig_event(&rig, CM_EVENT_REP);
     rig_event(&rig, CM_EVENT_ESTABLISHED);

@@ -17,6 +17,7 @@ struct cell {
     unsigned answer; /* attribute, 0: silence */
     int event;       /* NONE or enum cm_event_type */
     enum cm_state state;
+    unsigned later; /* what our disconnect then answers; 0: nothing */
 };
 
 static struct cm_id *dreq_sent(struct rig *r)
@@ -32,8 +33,9 @@ static struct cm_id *timewait(struct rig *r)
     struct cm_id *id = rig_active(r);
     struct cm_msg m = peer_msg(CM_DREQ, rig_comm_id(id));
     rig_say(r, &m);
-    rig_hear(r, CM_DREP);
     rig_event(r, CM_EVENT_DREQ);
+    assert_int_equal(cm_disconnect(r->cm, r->now_ns, id, rig_nothing), 0);
+    rig_hear(r, CM_DREP);
     return id;
 }
 
@@ -42,8 +44,9 @@ static struct cm_id *passive_timewait(struct rig *r)
     struct cm_id *id = rig_passive(r);
     struct cm_msg m = peer_msg(CM_DREQ, rig_comm_id(id));
     rig_say(r, &m);
-    rig_hear(r, CM_DREP);
     rig_event(r, CM_EVENT_DREQ);
+    assert_int_equal(cm_disconnect(r->cm, r->now_ns, id, rig_nothing), 0);
+    rig_hear(r, CM_DREP);
     return id;
 }
 
@@ -91,7 +94,7 @@ static const struct {
       {0, CM_EVENT_DISCONNECTED, CM_STATE_TIMEWAIT},
       {CM_RTU, NONE, CM_STATE_ESTABLISHED},
       QUIET(ESTABLISHED),
-      {CM_DREP, CM_EVENT_DREQ, CM_STATE_TIMEWAIT},
+      {0, CM_EVENT_DREQ, CM_STATE_TIMEWAIT, CM_DREP},
       QUIET(ESTABLISHED)}                              },
     {rig_req_rcvd,
      "REQ_RCVD",         {{CM_MRA, NONE, CM_STATE_REQ_RCVD},
@@ -109,7 +112,7 @@ static const struct {
       {0, CM_EVENT_REJ, CM_STATE_FINISHED},
       QUIET(REP_SENT),
       {0, CM_EVENT_ESTABLISHED, CM_STATE_ESTABLISHED},
-      {CM_DREP, CM_EVENT_ESTABLISHED, CM_STATE_TIMEWAIT},
+      {0, CM_EVENT_ESTABLISHED, CM_STATE_TIMEWAIT, CM_DREP},
       QUIET(REP_SENT)}                               },
     {rig_passive,
      "passive",          {QUIET(ESTABLISHED),
@@ -118,7 +121,7 @@ static const struct {
       {0, CM_EVENT_DISCONNECTED, CM_STATE_TIMEWAIT},
       QUIET(ESTABLISHED),
       QUIET(ESTABLISHED),
-      {CM_DREP, CM_EVENT_DREQ, CM_STATE_TIMEWAIT},
+      {0, CM_EVENT_DREQ, CM_STATE_TIMEWAIT, CM_DREP},
       QUIET(ESTABLISHED)}                             },
     {dreq_sent,
      "DREQ_SENT",        {QUIET(DREQ_SENT),
@@ -205,6 +208,10 @@ static void cm_input__each_message_in_each_state(void **state)
                 rig_event(&rig, CM_EVENT_DREQ);
             rig_no_event(&rig);
             assert_string_equal(cm_state_name(cm_id_state(id)), cm_state_name(want->state));
+            if (want->later != 0) {
+                assert_int_equal(cm_disconnect(rig.cm, rig.now_ns, id, rig_nothing), 0);
+                rig_hear(&rig, want->later);
+            }
             rig_drop(&rig, id);
             rig_drop(&rig, listener);
             rig_end(&rig);
@@ -516,6 +523,8 @@ static void cm_input_dreq__answered_again_with_its_tid(void **state)
     rig_begin(&rig, 4);
     struct cm_id *id = rig_active(&rig);
     struct cm_msg m = peer_msg(CM_DREQ, rig_comm_id(id));
+    rig_say(&rig, &m);
+    rig_silent(&rig);
     for (uint64_t tid = 1; tid < 4; tid++) {
         m.header.tid = tid;
         rig_say(&rig, &m);
@@ -527,6 +536,39 @@ static void cm_input_dreq__answered_again_with_its_tid(void **state)
     rig_no_event(&rig);
     rig_drop(&rig, id);
     rig_end(&rig);
+}
+
+/* The DREP goes when the caller has done with the connection, whatever it calls, and once. */
+static void cm_input_dreq__answered_when_the_caller_disconnects(void **state)
+{
+    (void)state;
+    enum { DISCONNECT, DESTROY, TIME, SAY_AGAIN, WAYS };
+    for (int way = 0; way < WAYS; way++) {
+        rig_begin(&rig, 4);
+        struct cm_id *id = rig_active(&rig);
+        struct cm_msg m = peer_msg(CM_DREQ, rig_comm_id(id));
+        m.header.tid = 0x4711;
+        rig_say(&rig, &m);
+        rig_event(&rig, CM_EVENT_DREQ);
+        rig_silent(&rig);
+        if (way == DISCONNECT)
+            assert_int_equal(cm_disconnect(rig.cm, rig.now_ns, id, rig_nothing), 0);
+        else if (way == DESTROY)
+            cm_id_destroy(rig.cm, rig.now_ns, id);
+        else if (way == TIME)
+            rig_wait(&rig, 4096ull << 19);
+        else
+            cm_say_again(rig.cm);
+        assert_true(rig_hear(&rig, CM_DREP)->header.tid == 0x4711);
+        rig_silent(&rig);
+        if (way == TIME)
+            rig_event(&rig, CM_EVENT_TIMEWAIT_EXIT);
+        if (way == DESTROY)
+            rig_wait(&rig, 4096ull << 19);
+        else
+            rig_drop(&rig, id);
+        rig_end(&rig);
+    }
 }
 
 /* A DREQ names the QP that it disconnects. */
@@ -556,8 +598,9 @@ static void cm_say_again__answers_only(void **state)
     struct cm_msg m = peer_msg(CM_DREQ, rig_comm_id(id));
     m.header.tid = 0x5566;
     rig_say(&rig, &m);
-    rig_hear(&rig, CM_DREP);
     rig_event(&rig, CM_EVENT_DREQ);
+    assert_int_equal(cm_disconnect(rig.cm, rig.now_ns, id, rig_nothing), 0);
+    rig_hear(&rig, CM_DREP);
     cm_say_again(rig.cm);
     assert_true(rig_hear(&rig, CM_DREP)->header.tid == 0x5566);
     rig_silent(&rig);
@@ -963,6 +1006,7 @@ int main(void)
         cmocka_unit_test(cm_input_req__same_answer_again),
         cmocka_unit_test(cm_input_rep__same_answer_again),
         cmocka_unit_test(cm_input_dreq__answered_again_with_its_tid),
+        cmocka_unit_test(cm_input_dreq__answered_when_the_caller_disconnects),
         cmocka_unit_test(cm_input_dreq__wrong_qpn),
         cmocka_unit_test(cm_say_again__answers_only),
         cmocka_unit_test(case_96_crossed_dreqs),

@@ -159,6 +159,7 @@ static void cm_farewell__ends_the_connection(void **state)
     cm_farewell(&theirs, mad);
     cm_input(rig.cm, rig.now_ns, &rig.path, mad, sizeof(mad));
     rig_event(&rig, CM_EVENT_DREQ);
+    assert_int_equal(cm_disconnect(rig.cm, rig.now_ns, id, rig_nothing), 0);
     rig_hear(&rig, CM_DREP);
     rig_drop(&rig, id);
     rig_end(&rig);

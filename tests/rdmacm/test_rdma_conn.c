@@ -523,6 +523,23 @@ static void ep__send_and_end(void **state)
     rdma_destroy_ep(s.listen);
 }
 
+/* The side that asks first hears of the end when the other has done, too: then its QP can go. */
+static void disconnect__waits_for_the_other_side(void **state)
+{
+    (void)state;
+    struct rig_pair p;
+
+    rig_pair_open(&p, "127.0.0.1", RDMA_PS_TCP, true);
+    rig_pair_connect(&p);
+    assert_int_equal(rdma_disconnect(p.client), 0);
+    rig_expect(p.server_ch, RDMA_CM_EVENT_DISCONNECTED, 0);
+    struct pollfd quiet = {.fd = p.client_ch->fd, .events = POLLIN};
+    assert_int_equal(poll(&quiet, 1, 50), 0);
+    assert_int_equal(rdma_disconnect(p.server), 0);
+    rig_expect(p.client_ch, RDMA_CM_EVENT_DISCONNECTED, 0);
+    rig_pair_close(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -543,6 +560,7 @@ int main(void)
         cmocka_unit_test(datagram__ece),
         cmocka_unit_test(datagram__refused),
         cmocka_unit_test(ep__send_and_end),
+        cmocka_unit_test(disconnect__waits_for_the_other_side),
     };
 
     pattern_fill();
