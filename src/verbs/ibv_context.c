@@ -25,6 +25,7 @@ static void context_set_ops(struct verbs_context *v)
     v->create_qp_ex = ibv_create_qp_ex_op;
     v->create_srq_ex = ibv_create_srq_ex_op;
     v->get_srq_num = ibv_get_srq_num_op;
+    v->open_qp = ibv_open_qp_op;
     v->open_xrcd = ibv_open_xrcd_op;
     v->close_xrcd = ibv_close_xrcd_op;
     v->alloc_null_mr = ibv_alloc_null_mr_op;

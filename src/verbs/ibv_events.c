@@ -221,8 +221,18 @@ static struct event_node *event_find(enum nic_event_type type, void *owner)
     return NULL;
 }
 
+static bool of_qp(enum nic_event_type type)
+{
+    return (type >= EVENT_QP_FATAL && type <= EVENT_SQ_DRAINED) ||
+           type == EVENT_QP_LAST_WQE_REACHED;
+}
+
 void event_on_async(enum nic_event_type type, void *owner)
 {
+    if (of_qp(type) && ((struct ibv_qp_obj *)owner)->pub.qp.qp_type == IBV_QPT_XRC_RECV) {
+        ibv_tgt_event(owner, (int)type);
+        return;
+    }
     struct ibv_context *ctx = event_context(type, owner);
     struct event_node *node = ctx != NULL ? event_find(type, owner) : NULL;
 

@@ -115,6 +115,12 @@ struct ibv_qp_obj {
     bool sq_sig_all;
     struct ibv_ah_attr ah_attr; /* as last set, for queries */
     struct event_node event[QP_EVENTS];
+    /* XRC targets, under the lock of ibv_xrc.c. */
+    struct ibv_qp_obj *maker; /* of ibv_open_qp: whose QP this is a handle of; else NULL */
+    struct xrcd *xrcd;        /* of a maker */
+    LIST_HEAD(, ibv_qp_obj) openers;
+    LIST_ENTRY(ibv_qp_obj) tgt_link; /* among makers, or among openers */
+    bool left; /* a maker that the program has destroyed, while others have it open */
 };
 
 struct ibv_ah_obj {
@@ -211,6 +217,17 @@ struct ibv_srq *ibv_create_srq_ex_op(struct ibv_context *ctx, struct ibv_srq_ini
 int ibv_get_srq_num_op(struct ibv_srq *srq, uint32_t *number);
 struct ibv_xrcd *ibv_open_xrcd_op(struct ibv_context *ctx, struct ibv_xrcd_init_attr *attr);
 int ibv_close_xrcd_op(struct ibv_xrcd *xrcd);
+struct ibv_qp *ibv_open_qp_op(struct ibv_context *ctx, struct ibv_qp_open_attr *attr);
+/* A target that was made may be opened from now on. */
+void ibv_tgt_made(struct ibv_qp_obj *obj, struct xrcd *xrcd);
+/* A handle of a target goes. Which maker's QP goes with it, or NULL: others have it open. *keep:
+ * the object stays until they are gone. */
+struct ibv_qp_obj *ibv_tgt_leave(struct ibv_qp_obj *obj, bool *keep);
+/* Something happened to a target: tells all that have it open. */
+void ibv_tgt_event(struct ibv_qp_obj *maker, int type);
+
+/* ibv_qp.c */
+void ibv_qp_init_obj(struct ibv_qp_obj *obj);
 
 /* ibv_ah.c: 0 or -EINVAL. On RoCE an address is a GID: no GRH, no path. */
 int ibv_ah_path(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struct nic_path *path);

@@ -69,7 +69,8 @@ static int qp_check_init(struct qp_parts *parts, const struct ibv_qp_init_attr *
     return 0;
 }
 
-static void qp_init_events(struct ibv_qp_obj *obj)
+/* Events, and what destroying waits with. */
+void ibv_qp_init_obj(struct ibv_qp_obj *obj)
 {
     static const int types[QP_EVENTS] = {
         IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR,
@@ -80,6 +81,9 @@ static void qp_init_events(struct ibv_qp_obj *obj)
         obj->event[i].owner = obj;
         obj->event[i].type = types[i];
     }
+    LIST_INIT(&obj->openers);
+    pthread_mutex_init(&obj->pub.qp.mutex, NULL);
+    pthread_cond_init(&obj->pub.qp.cond, NULL);
 }
 
 /* What the program sees of a new QP. */
@@ -124,10 +128,7 @@ static struct ibv_qp *qp_create_with(struct qp_parts parts, struct ibv_qp_init_a
     obj->host = obj_ctx(parts.context)->host;
     obj->sq_sig_all = n.sq_sig_all;
     qp_init_public(&obj->pub.qp, &parts, init);
-    qp_init_events(obj);
-    /* Before the engine knows the owner: events may come at once. */
-    pthread_mutex_init(&obj->pub.qp.mutex, NULL);
-    pthread_cond_init(&obj->pub.qp.cond, NULL);
+    ibv_qp_init_obj(obj); /* before the engine knows the owner: events may come at once */
     err = verbena_qp_create(obj->host, &n, &obj->qp);
     if (err != 0) {
         free(obj);
@@ -137,6 +138,8 @@ static struct ibv_qp *qp_create_with(struct qp_parts parts, struct ibv_qp_init_a
     convert_cap_from_nic(&n.cap, &init->cap);
     obj->pub.qp.qp_num = verbena_qp_number(obj->qp);
     obj->pub.qp.handle = obj_born(parts.context);
+    if (parts.xrcd != NULL)
+        ibv_tgt_made(obj, n.xrcd);
     obj_pd_use(parts.pd, 1);
     return &obj->pub.qp;
 }
@@ -233,24 +236,57 @@ VERBS_ABI int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr
     return 0;
 }
 
+/* What nobody got is taken back, what was got is waited for. */
+static void qp_end_events(struct ibv_qp_obj *obj)
+{
+    struct ibv_qp *qp = &obj->pub.qp;
+    uint32_t delivered = 0;
+
+    for (unsigned i = 0; i < QP_EVENTS; i++)
+        delivered += event_queue_purge(&obj_ctx(qp->context)->async, &obj->event[i]);
+    event_await_acks(&qp->mutex, &qp->cond, &qp->events_completed, delivered);
+}
+
+static void qp_free_obj(struct ibv_qp_obj *obj)
+{
+    struct ibv_context *context = obj->pub.qp.context;
+
+    ibv_qp_ex_fini(obj);
+    pthread_cond_destroy(&obj->pub.qp.cond);
+    pthread_mutex_destroy(&obj->pub.qp.mutex);
+    free(obj);
+    obj_died(context);
+}
+
+/* One of several handles, perhaps: the QP goes with the last. */
+static int qp_destroy_target(struct ibv_qp_obj *obj)
+{
+    bool keep;
+    struct ibv_qp_obj *maker = ibv_tgt_leave(obj, &keep);
+    int err = maker != NULL ? verbena_qp_destroy(maker->host, maker->qp) : 0;
+
+    if (err != 0)
+        return -err;
+    qp_end_events(obj);
+    if (!keep)
+        qp_free_obj(obj);
+    if (maker != NULL && maker != obj)
+        qp_free_obj(maker); /* its program is done with it long since */
+    return 0;
+}
+
 VERBS_ABI int ibv_destroy_qp(struct ibv_qp *qp)
 {
     struct ibv_qp_obj *obj = obj_qp(qp);
-    struct ibv_context *context = qp->context;
 
+    if (qp->qp_type == IBV_QPT_XRC_RECV)
+        return qp_destroy_target(obj);
     int err = verbena_qp_destroy(obj->host, obj->qp);
     if (err != 0)
         return -err;
     obj_pd_use(qp->pd, -1);
-    uint32_t delivered = 0;
-    for (unsigned i = 0; i < QP_EVENTS; i++)
-        delivered += event_queue_purge(&obj_ctx(context)->async, &obj->event[i]);
-    event_await_acks(&qp->mutex, &qp->cond, &qp->events_completed, delivered);
-    ibv_qp_ex_fini(obj);
-    pthread_cond_destroy(&qp->cond);
-    pthread_mutex_destroy(&qp->mutex);
-    free(obj);
-    obj_died(context);
+    qp_end_events(obj);
+    qp_free_obj(obj);
     return 0;
 }
 

@@ -64,3 +64,105 @@ int ibv_close_xrcd_op(struct ibv_xrcd *xrcd)
     obj_died(context);
     return 0;
 }
+
+/* Targets that were made and are not gone; guards their lists of openers, too. */
+static pthread_mutex_t tgt_mutex = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, ibv_qp_obj) makers = LIST_HEAD_INITIALIZER(makers);
+
+void ibv_tgt_made(struct ibv_qp_obj *obj, struct xrcd *xrcd)
+{
+    pthread_mutex_lock(&tgt_mutex);
+    obj->xrcd = xrcd;
+    LIST_INSERT_HEAD(&makers, obj, tgt_link);
+    pthread_mutex_unlock(&tgt_mutex);
+}
+
+/* Into the list of those who have it open. NULL: no such target in the domain. */
+static struct ibv_qp_obj *tgt_join(struct ibv_qp_obj *obj, const struct xrcd *xrcd, uint32_t number)
+{
+    struct ibv_qp_obj *maker;
+
+    pthread_mutex_lock(&tgt_mutex);
+    LIST_FOREACH(maker, &makers, tgt_link)
+    if (maker->xrcd == xrcd && maker->pub.qp.qp_num == number)
+        break;
+    obj->maker = maker;
+    if (maker != NULL) {
+        obj->qp = maker->qp;
+        LIST_INSERT_HEAD(&maker->openers, obj, tgt_link);
+    }
+    pthread_mutex_unlock(&tgt_mutex);
+    return maker;
+}
+
+struct ibv_qp *ibv_open_qp_op(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
+    const uint32_t need = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+
+    if ((attr->comp_mask & ~(need | IBV_QP_OPEN_ATTR_CONTEXT)) != 0) {
+        errno = EOPNOTSUPP;
+        return NULL;
+    }
+    if ((attr->comp_mask & need) != need || attr->qp_type != IBV_QPT_XRC_RECV ||
+        attr->xrcd->context != context) {
+        errno = EINVAL;
+        return NULL;
+    }
+    struct ibv_qp_obj *obj = calloc(1, sizeof(*obj));
+    if (obj == NULL) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    struct ibv_qp *qp = &obj->pub.qp;
+    obj->host = obj_ctx(context)->host;
+    qp->context = context;
+    if ((attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT) != 0)
+        qp->qp_context = attr->qp_context;
+    qp->qp_num = attr->qp_num;
+    qp->qp_type = IBV_QPT_XRC_RECV;
+    ibv_qp_init_obj(obj);
+    qp->handle = obj_born(context);
+    if (tgt_join(obj, obj_xrcd(attr->xrcd)->xrcd, attr->qp_num) == NULL) {
+        obj_died(context);
+        free(obj);
+        errno = EINVAL;
+        return NULL;
+    }
+    return qp;
+}
+
+struct ibv_qp_obj *ibv_tgt_leave(struct ibv_qp_obj *obj, bool *keep)
+{
+    struct ibv_qp_obj *maker = obj->maker != NULL ? obj->maker : obj;
+
+    pthread_mutex_lock(&tgt_mutex);
+    if (maker == obj)
+        obj->left = true;
+    else
+        LIST_REMOVE(obj, tgt_link);
+    bool last = maker->left && LIST_EMPTY(&maker->openers);
+    if (last)
+        LIST_REMOVE(maker, tgt_link);
+    pthread_mutex_unlock(&tgt_mutex);
+    *keep = maker == obj && !last;
+    return last ? maker : NULL;
+}
+
+static void tgt_push(struct ibv_qp_obj *obj, int type)
+{
+    for (unsigned i = 0; i < QP_EVENTS; i++)
+        if (obj->event[i].type == type)
+            event_queue_push(&obj_ctx(obj->pub.qp.context)->async, &obj->event[i]);
+}
+
+void ibv_tgt_event(struct ibv_qp_obj *maker, int type)
+{
+    struct ibv_qp_obj *obj;
+
+    pthread_mutex_lock(&tgt_mutex);
+    if (!maker->left)
+        tgt_push(maker, type);
+    LIST_FOREACH(obj, &maker->openers, tgt_link)
+    tgt_push(obj, type);
+    pthread_mutex_unlock(&tgt_mutex);
+}

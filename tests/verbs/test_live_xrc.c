@@ -263,6 +263,103 @@ static void domain__shared_by_file(void **state)
     rig_close(&r);
 }
 
+static struct ibv_qp *open_target(struct xrc *x, uint32_t number, void *context)
+{
+    struct ibv_qp_open_attr attr = {.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+                                                 IBV_QP_OPEN_ATTR_TYPE | IBV_QP_OPEN_ATTR_CONTEXT,
+                                    .qp_num = number,
+                                    .xrcd = x->xrcd,
+                                    .qp_context = context,
+                                    .qp_type = IBV_QPT_XRC_RECV};
+
+    errno = 0;
+    return ibv_open_qp(x->r.ctx, &attr);
+}
+
+/* Both handles hear what happens to it. */
+static void expect_established(struct xrc *x, struct ibv_qp *opened)
+{
+    bool heard[2] = {false, false};
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct ibv_async_event e;
+        assert_int_equal(ibv_get_async_event(x->r.ctx, &e), 0);
+        assert_int_equal(e.event_type, IBV_EVENT_COMM_EST);
+        heard[e.element.qp == opened] = true;
+        ibv_ack_async_event(&e);
+    }
+    assert_true(heard[0] && heard[1]);
+}
+
+/* A target goes with the last that has it open, be it its maker or not. */
+static void open_qp__outlives_its_maker(void **state)
+{
+    (void)state;
+    struct xrc x;
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+
+    setup(&x);
+    struct ibv_qp *opened = open_target(&x, x.r.qp[1]->qp_num, &x);
+    assert_non_null(opened);
+    assert_int_equal(opened->qp_num, x.r.qp[1]->qp_num);
+    assert_ptr_equal(opened->qp_context, &x);
+    post_to(&x, 0, 1, 0, 8);
+    post_to(&x, 0, 2, 0, 8);
+    assert_int_equal(post(&x, x.number[0], IBV_WR_SEND, 8), 0);
+    assert_int_equal(rig_wait(&x.r).status, IBV_WC_SUCCESS);
+    expect_established(&x, opened);
+    assert_int_equal(ibv_destroy_qp(x.r.qp[1]), 0);
+    assert_int_equal(ibv_query_qp(opened, &attr, IBV_QP_STATE, &init), 0);
+    assert_int_equal(attr.qp_state, IBV_QPS_RTR);
+    assert_int_equal(post(&x, x.number[0], IBV_WR_SEND, 8), 0);
+    assert_int_equal(rig_wait(&x.r).status, IBV_WC_SUCCESS);
+    x.r.qp[1] = opened;
+    teardown(&x);
+}
+
+static void open_qp__closed_before_its_maker(void **state)
+{
+    (void)state;
+    struct xrc x;
+
+    setup(&x);
+    struct ibv_qp *opened = open_target(&x, x.r.qp[1]->qp_num, NULL);
+    assert_non_null(opened);
+    assert_int_equal(ibv_destroy_qp(opened), 0);
+    post_to(&x, 0, 1, 0, 8);
+    assert_int_equal(post(&x, x.number[0], IBV_WR_SEND, 8), 0);
+    assert_int_equal(rig_wait(&x.r).status, IBV_WC_SUCCESS);
+    teardown(&x);
+}
+
+static void open_qp__refused(void **state)
+{
+    (void)state;
+    struct xrc x;
+    struct ibv_qp_open_attr attr = {.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD,
+                                    .qp_type = IBV_QPT_XRC_RECV};
+
+    setup(&x);
+    struct ibv_xrcd *own = x.xrcd;
+    uint32_t target = x.r.qp[1]->qp_num;
+    assert_null(open_target(&x, x.r.qp[0]->qp_num, NULL)); /* an initiator */
+    assert_int_equal(errno, EINVAL);
+    x.xrcd = open_domain(&x.r, -1, 0);
+    assert_null(open_target(&x, target, NULL)); /* in another domain */
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(ibv_close_xrcd(x.xrcd), 0);
+    x.xrcd = own;
+    attr.qp_num = target;
+    attr.xrcd = own;
+    assert_null(ibv_open_qp(x.r.ctx, &attr)); /* of no type */
+    assert_int_equal(errno, EINVAL);
+    attr.comp_mask = 1 << 20;
+    assert_null(ibv_open_qp(x.r.ctx, &attr));
+    assert_int_equal(errno, EOPNOTSUPP);
+    teardown(&x);
+}
+
 /* DEVIATES: ibv_open_xrcd(3): another process finds no domain. */
 static void domain__of_one_process(void **state)
 {
@@ -298,6 +395,9 @@ int main(void)
         cmocka_unit_test(halves__have_nothing_else),
         cmocka_unit_test(domain__shared_by_file),
         cmocka_unit_test(domain__of_one_process),
+        cmocka_unit_test(open_qp__outlives_its_maker),
+        cmocka_unit_test(open_qp__closed_before_its_maker),
+        cmocka_unit_test(open_qp__refused),
     };
 
     private_net_enter();
