@@ -496,6 +496,39 @@ static void cm_establish__covers_a_lost_rtu(void **state)
     rig_end(&rig);
 }
 
+/* The DREP goes when the caller has done with the connection, whatever it calls, and once. */
+static void cm_disconnect__answers_the_peers_dreq(void **state)
+{
+    (void)state;
+    enum { DISCONNECT, DESTROY, TIME, SAY_AGAIN, WAYS };
+    for (int way = 0; way < WAYS; way++) {
+        rig_begin(&rig, 4);
+        struct cm_id *id = rig_active(&rig);
+        struct cm_msg m = peer_msg(CM_DREQ, rig_comm_id(id));
+        m.header.tid = 0x4711;
+        rig_say(&rig, &m);
+        rig_event(&rig, CM_EVENT_DREQ);
+        rig_silent(&rig);
+        if (way == DISCONNECT)
+            assert_int_equal(cm_disconnect(rig.cm, rig.now_ns, id, rig_nothing), 0);
+        else if (way == DESTROY)
+            cm_id_destroy(rig.cm, rig.now_ns, id);
+        else if (way == TIME)
+            rig_wait(&rig, 4096ull << 19);
+        else
+            cm_say_again(rig.cm);
+        assert_true(rig_hear(&rig, CM_DREP)->header.tid == 0x4711);
+        rig_silent(&rig);
+        if (way == TIME)
+            rig_event(&rig, CM_EVENT_TIMEWAIT_EXIT);
+        if (way == DESTROY)
+            rig_wait(&rig, 4096ull << 19);
+        else
+            rig_drop(&rig, id);
+        rig_end(&rig);
+    }
+}
+
 static void cm_reject__what_it_says(void **state)
 {
     (void)state;
@@ -606,6 +639,7 @@ int main(void)
         cmocka_unit_test(cm_time__bounds),
         cmocka_unit_test(cm_time__mra_extends),
         cmocka_unit_test(cm_time__mra_flood),
+        cmocka_unit_test(cm_disconnect__answers_the_peers_dreq),
         cmocka_unit_test(cm_establish__covers_a_lost_rtu),
         cmocka_unit_test(cm_reject__what_it_says),
         cmocka_unit_test(cm_id_destroy__each_state),

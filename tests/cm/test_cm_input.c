@@ -538,39 +538,6 @@ static void cm_input_dreq__answered_again_with_its_tid(void **state)
     rig_end(&rig);
 }
 
-/* The DREP goes when the caller has done with the connection, whatever it calls, and once. */
-static void cm_input_dreq__answered_when_the_caller_disconnects(void **state)
-{
-    (void)state;
-    enum { DISCONNECT, DESTROY, TIME, SAY_AGAIN, WAYS };
-    for (int way = 0; way < WAYS; way++) {
-        rig_begin(&rig, 4);
-        struct cm_id *id = rig_active(&rig);
-        struct cm_msg m = peer_msg(CM_DREQ, rig_comm_id(id));
-        m.header.tid = 0x4711;
-        rig_say(&rig, &m);
-        rig_event(&rig, CM_EVENT_DREQ);
-        rig_silent(&rig);
-        if (way == DISCONNECT)
-            assert_int_equal(cm_disconnect(rig.cm, rig.now_ns, id, rig_nothing), 0);
-        else if (way == DESTROY)
-            cm_id_destroy(rig.cm, rig.now_ns, id);
-        else if (way == TIME)
-            rig_wait(&rig, 4096ull << 19);
-        else
-            cm_say_again(rig.cm);
-        assert_true(rig_hear(&rig, CM_DREP)->header.tid == 0x4711);
-        rig_silent(&rig);
-        if (way == TIME)
-            rig_event(&rig, CM_EVENT_TIMEWAIT_EXIT);
-        if (way == DESTROY)
-            rig_wait(&rig, 4096ull << 19);
-        else
-            rig_drop(&rig, id);
-        rig_end(&rig);
-    }
-}
-
 /* A DREQ names the QP that it disconnects. */
 static void cm_input_dreq__wrong_qpn(void **state)
 {
@@ -1006,7 +973,6 @@ int main(void)
         cmocka_unit_test(cm_input_req__same_answer_again),
         cmocka_unit_test(cm_input_rep__same_answer_again),
         cmocka_unit_test(cm_input_dreq__answered_again_with_its_tid),
-        cmocka_unit_test(cm_input_dreq__answered_when_the_caller_disconnects),
         cmocka_unit_test(cm_input_dreq__wrong_qpn),
         cmocka_unit_test(cm_say_again__answers_only),
         cmocka_unit_test(case_96_crossed_dreqs),

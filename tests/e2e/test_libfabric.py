@@ -43,9 +43,9 @@ def rows(text):
 def result(side, wanted, forgives):
     """All figures, and exit code 0. forgives: what comes after the figures does not matter.
 
-    A connection that ends takes along what it owes: the last acknowledgement, when packets are lost;
-    and ofi_rxm drops the completions of the last messages when it has not yet read them as it hears
-    of the end. It then waits for ever.
+    A connection that ends takes along what it owes: the last acknowledgement, when packets are
+    lost; and ofi_rxm drops the completions of the last messages when it has not yet read them as it
+    hears of the end. It then waits for ever.
     """
     e2e.wait_until(
         lambda: side.popen.poll() is not None or rows(side.text()) == wanted, 60, f"end of {side}"
