@@ -35,6 +35,12 @@ enum mem_verdict mw_check(struct mr *entry, const struct pd *pd, uint32_t key, u
                           uint64_t n, unsigned need, uint32_t from_qpn, uint8_t **addr,
                           bool *paged);
 
+/* Does a request with this opcode end here, without a packet? */
+static inline bool mw_is_local(uint8_t opcode)
+{
+    return opcode == WR_LOCAL_INV || opcode == WR_BIND_MW;
+}
+
 /*
  * BIND_MW: w->rkey becomes the key of the window whose upper 24 bits it has, for w->compare_add
  * bytes from w->remote_addr of the region w->imm_or_inv with rights w->swap. Length 0 unbinds a

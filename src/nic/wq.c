@@ -38,8 +38,8 @@ static const struct opcode_rule {
     [WR_RDMA_READ] = {TYPES_RC, WC_RDMA_READ,  false, false},
     [WR_ATOMIC_CMP_AND_SWP] = {TYPES_RC, WC_COMP_SWAP,  false, true },
     [WR_ATOMIC_FETCH_AND_ADD] = {TYPES_RC, WC_FETCH_ADD,  false, true },
-    [WR_LOCAL_INV] = {TYPES_RC, WC_LOCAL_INV,  false, false},
-    [WR_BIND_MW] = {TYPES_RC, WC_BIND_MW,    false, false},
+    [WR_LOCAL_INV] = {TYPES_UC, WC_LOCAL_INV,  false, false},
+    [WR_BIND_MW] = {TYPES_UC, WC_BIND_MW,    false, false},
     [WR_SEND_WITH_INV] = {TYPES_RC, WC_SEND,       true,  false},
 };
 

@@ -256,19 +256,20 @@ static void wq_post_send__opcodes_of_each_type(void **state)
     enum {
         SEND = 1 << WR_SEND | 1 << WR_SEND_WITH_IMM,
         WRITE = 1 << WR_RDMA_WRITE | 1 << WR_RDMA_WRITE_WITH_IMM,
-        RC = SEND | WRITE | 1 << WR_SEND_WITH_INV | 1 << WR_RDMA_READ | 1 << WR_LOCAL_INV |
-             1 << WR_BIND_MW | 1 << WR_ATOMIC_CMP_AND_SWP | 1 << WR_ATOMIC_FETCH_AND_ADD,
+        UC = SEND | WRITE | 1 << WR_LOCAL_INV | 1 << WR_BIND_MW,
+        RC = UC | 1 << WR_SEND_WITH_INV | 1 << WR_RDMA_READ | 1 << WR_ATOMIC_CMP_AND_SWP |
+             1 << WR_ATOMIC_FETCH_AND_ADD,
     };
     static const struct {
         enum qp_type type;
         unsigned opcodes;
     } rows[] = {
-        {QP_TYPE_RC,      RC          },
-        {QP_TYPE_XRC_INI, RC          },
-        {QP_TYPE_UC,      SEND | WRITE},
-        {QP_TYPE_UD,      SEND        },
-        {QP_TYPE_GSI,     SEND        },
-        {QP_TYPE_XRC_TGT, 0           },
+        {QP_TYPE_RC,      RC  },
+        {QP_TYPE_XRC_INI, RC  },
+        {QP_TYPE_UC,      UC  },
+        {QP_TYPE_UD,      SEND},
+        {QP_TYPE_GSI,     SEND},
+        {QP_TYPE_XRC_TGT, 0   },
     };
     struct objects *o = *state;
 

@@ -102,13 +102,37 @@ static const struct dialogue dialogues[] = {
         {MODIFY, QP_STATE_RTS}, {POST, WR_SEND, .id = 2}, {OUT, S_ONLY, .psn = 100},
         {SCQE, WC_SEND, .id = 2})},
 
+    /* Windows. */
+    {"window__written_until_invalidated", true, UC(), STEPS(
+        {IN, W_ONLY, .psn = 5, .len = 4, .dma_len = 4, .key = K_WINDOW}, {MEM, .len = 4},
+        {POST, WR_LOCAL_INV, .id = 1, .imm = K_WINDOW}, {SILENT}, {SCQE, WC_LOCAL_INV, .id = 1},
+        {IN, W_ONLY, .psn = 6, .len = 4, .dma_len = 4, .tag = 1, .key = K_WINDOW}, {SILENT},
+        {MEM, .len = 4})},
+    {"local_inv__in_order_and_without_a_psn", false, UC(), STEPS(
+        {POST, WR_SEND, .id = 1}, {POST, WR_LOCAL_INV, .id = 2, .imm = K_WINDOW},
+        {POST, WR_SEND, .id = 3}, {OUT, S_ONLY, .psn = 100}, {OUT, S_ONLY, .psn = 101},
+        {SCQE, WC_SEND, .id = 1}, {SCQE, WC_LOCAL_INV, .id = 2}, {SCQE, WC_SEND, .id = 3})},
+    {"local_inv__a_second_one_fails_alone", true, UC(), STEPS(
+        {POST, WR_LOCAL_INV, .id = 1, .imm = K_WINDOW}, {POST, WR_LOCAL_INV, .id = 2, .imm = K_WINDOW},
+        {POST, WR_SEND, .id = 3}, {SILENT}, {SCQE, WC_LOCAL_INV, .id = 1},
+        {SCQE, .id = 2, .status = WC_MW_BIND_ERR}, {SCQE, .id = 3, .status = WC_WR_FLUSH_ERR},
+        {STATE, QP_STATE_SQE})},
+    {"local_inv__before_a_bad_key", true, UC(), STEPS(
+        {POST, WR_LOCAL_INV, .id = 1, .imm = K_WINDOW}, {POST, WR_SEND, .id = 2, .len = 8, .key = K_OTHER},
+        {SILENT}, {SCQE, WC_LOCAL_INV, .id = 1}, {SCQE, .id = 2, .status = WC_LOC_PROT_ERR},
+        {STATE, QP_STATE_SQE})},
+    {"local_inv__of_a_region_stops_sends_only", true, UC(), STEPS(
+        {POST, WR_SEND, .id = 1}, {POST, WR_LOCAL_INV, .id = 2, .imm = K_ALL},
+        {POST, WR_SEND, .id = 3}, {OUT, S_ONLY, .psn = 100}, {SCQE, WC_SEND, .id = 1},
+        {SCQE, .id = 2, .status = WC_MW_BIND_ERR}, {SCQE, .id = 3, .status = WC_WR_FLUSH_ERR},
+        {STATE, QP_STATE_SQE}, GOOD(5, 5))},
+
     /* What cannot be sent. */
     {"post__refused", true, UC(), STEPS(
         {POST, WR_RDMA_READ, .id = 1, .len = 8, .err = -EINVAL},
         {POST, WR_ATOMIC_FETCH_AND_ADD, .id = 1, .len = 8, .err = -EINVAL},
         {POST, WR_ATOMIC_CMP_AND_SWP, .id = 1, .len = 8, .err = -EINVAL},
         {POST, WR_SEND_WITH_INV, .id = 1, .err = -EINVAL},
-        {POST, WR_LOCAL_INV, .id = 1, .err = -EINVAL},
         {POST, WR_SEND, .id = 1, .len = 400, .flags = WR_INLINE, .err = -EINVAL}, {SILENT})},
     {"post__refused_before_rts", true, UC(.state = QP_STATE_RTR), STEPS(
         {POST, WR_SEND, .id = 1, .err = -EINVAL}, {SILENT})},

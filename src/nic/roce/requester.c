@@ -117,11 +117,6 @@ static bool is_atomic(const struct send_wqe *w)
     return w->opcode == WR_ATOMIC_CMP_AND_SWP || w->opcode == WR_ATOMIC_FETCH_AND_ADD;
 }
 
-static bool is_local(const struct send_wqe *w)
-{
-    return w->opcode == WR_LOCAL_INV || w->opcode == WR_BIND_MW;
-}
-
 /* Does this message take a receive WQE from the peer, so that credits apply? */
 static bool takes_receive(const struct send_wqe *w)
 {
@@ -166,7 +161,7 @@ static bool wqe_begin(struct qp *qp, struct send_wqe *w)
     }
     uint32_t mtu = qp->attr.path_mtu_bytes;
     uint32_t messages = 1;
-    if (is_local(w)) {
+    if (mw_is_local(w->opcode)) {
         if (!mw_execute(qp, w)) {
             fail_in_order(qp, WC_MW_BIND_ERR);
             return false;

@@ -8,6 +8,7 @@
  */
 #include "nic/roce/unreliable.h"
 
+#include "nic/mw.h"
 #include "nic/nic.h"
 #include "nic/qp.h"
 #include "wire/opcode.h"
@@ -47,6 +48,8 @@ void unreliable_skip_flushed(struct qp *qp)
 /* IBA 10.3.1: in state SQE the receive queue goes on. */
 void unreliable_fail(struct qp *qp, enum wc_status status)
 {
+    while (qp->sq.head != qp->req.next_wqe) /* local operations before it */
+        wq_send_done(qp, WC_SUCCESS);
     wq_send_done(qp, status);
     qp->state = QP_STATE_SQE;
     qp->sqd_pending = false;
@@ -71,12 +74,18 @@ static bool wqe_begin(struct qp *qp, struct send_wqe *w, const struct train *t)
     struct requester *r = &qp->req;
     if (qp->state == QP_STATE_SQD)
         return false;
-    if (mem_check_sges(qp->nic, qp->pd, w->sge, w->num_sge, 0) != MEM_OK) {
+    bool local = mw_is_local(w->opcode);
+    enum wc_status bad = WC_SUCCESS;
+    if (mem_check_sges(qp->nic, qp->pd, w->sge, w->num_sge, 0) != MEM_OK)
+        bad = WC_LOC_PROT_ERR;
+    else if (local && !mw_execute(qp, w))
+        bad = WC_MW_BIND_ERR;
+    if (bad != WC_SUCCESS) {
         if (t->packets == 0)
-            unreliable_fail(qp, WC_LOC_PROT_ERR);
+            unreliable_fail(qp, bad);
         return false;
     }
-    w->packets = message_packets(w->length, qp->attr.path_mtu_bytes);
+    w->packets = local ? 0 : message_packets(w->length, qp->attr.path_mtu_bytes);
     w->first_psn = r->number;
     r->number = psn_add(r->number, w->packets);
     w->numbered = true;
@@ -89,6 +98,10 @@ static bool add_packet(struct qp *qp, struct train *t)
     struct send_wqe *w = next_wqe(qp);
     if (!w->numbered && !wqe_begin(qp, w, t))
         return false;
+    if (w->packets == 0) {
+        qp->req.next_wqe++;
+        return true;
+    }
     uint32_t offset = (uint32_t)psn_diff(qp->req.next, w->first_psn);
     enum added added = requester_add_message(qp, w, offset, t);
     /* A key has gone: the peer is left with half a message, and drops it. */
@@ -110,6 +123,8 @@ bool unreliable_next(struct qp *qp, struct train *t)
     unreliable_skip_flushed(qp);
     while (qp->req.next_wqe != qp->sq.tail && add_packet(qp, t)) {
     }
+    if (t->packets == 0) /* local operations need no port */
+        unreliable_sent(qp);
     return t->packets > 0;
 }
 
