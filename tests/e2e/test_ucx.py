@@ -36,19 +36,22 @@ UCT = {
     "ud_verbs": (("am_lat", "short", 8), ("am_bw", "bcopy", 4000), ("am_bw", "zcopy", 4000)),
 }
 
-# Of the upper one: test, bytes.
+# Of the upper one: test, bytes, how a side waits. Who sleeps must be woken by each completion that
+# comes after its last poll, before or after it armed the queue.
 UCP = (
-    ("tag_lat", 8),
-    ("tag_bw", 65536),
-    ("tag_sync_lat", 8),
-    ("stream_lat", 8),
-    ("stream_bw", 65536),
-    ("ucp_am_lat", 8),
-    ("ucp_am_bw", 65536),
-    ("ucp_put_lat", 8),
-    ("ucp_get", 65536),
-    ("ucp_fadd", 8),
-    ("ucp_swap", 8),
+    ("tag_lat", 8, "poll"),
+    ("tag_bw", 65536, "poll"),
+    ("tag_sync_lat", 8, "poll"),
+    ("stream_lat", 8, "poll"),
+    ("stream_bw", 65536, "poll"),
+    ("ucp_am_lat", 8, "poll"),
+    ("ucp_am_bw", 65536, "poll"),
+    ("ucp_put_lat", 8, "poll"),
+    ("ucp_get", 65536, "poll"),
+    ("ucp_fadd", 8, "poll"),
+    ("ucp_swap", 8, "poll"),
+    ("tag_lat", 8, "sleep"),
+    ("tag_bw", 65536, "sleep"),
 )
 
 
@@ -85,10 +88,10 @@ def uct(transport):
         perftest(side, side, "127.0.0.1", *where, "-t", test, "-D", layout, "-s", str(size))
 
 
-def ucp(env):
+def ucp(env, rows):
     side = Side(env={**env, "UCX_NET_DEVICES": "vb_lo:1"})
-    for test, size in UCP:
-        perftest(side, side, "127.0.0.1", "-t", test, "-s", str(size))
+    for test, size, waits in rows:
+        perftest(side, side, "127.0.0.1", "-t", test, "-s", str(size), "-E", waits)
 
 
 def bytes_right(server, client, host, *options):
@@ -104,7 +107,8 @@ def cases(tap):
     tap.run("info", ucx_info, Side())
     for transport in UCT:
         tap.run(f"uct_{transport}", uct, transport)
-    tap.run("ucp_rc", ucp, RC)
+    tap.run("ucp_rc", ucp, RC, UCP)
+    tap.run("ucp_ud", ucp, UD, UCP[:2] + UCP[-2:])
     for name, env, options in (("rc", RC, ()), ("ud", UD, ()), ("cm", CM, ("-o", "rdmacm"))):
         for gid, host in ((0, "127.0.0.1"), (1, "::1")):
             side = Side("vb_lo", gid, env=env)
