@@ -69,19 +69,22 @@ static double limit_from_now(void)
     return rc_now_seconds() + RC_LIMIT_SECONDS;
 }
 
-static void finish(struct end *e, ucs_status_ptr_t r, const char *what)
+static ucs_status_t wait_for(struct end *e, ucs_status_ptr_t r, const char *what)
 {
-    ucs_status_t status = UCS_OK;
+    ucs_status_t status;
     double limit = limit_from_now();
 
-    if (UCS_PTR_IS_ERR(r))
-        must(UCS_PTR_STATUS(r), what);
-    if (r == NULL)
-        return;
+    if (UCS_PTR_IS_ERR(r) || r == NULL)
+        return UCS_PTR_STATUS(r);
     while ((status = ucp_request_check_status(r)) == UCS_INPROGRESS)
         progress(e, limit, what);
     ucp_request_free(r);
-    must(status, what);
+    return status;
+}
+
+static void finish(struct end *e, ucs_status_ptr_t r, const char *what)
+{
+    must(wait_for(e, r, what), what);
 }
 
 static void tell(struct end *e, const void *bytes, size_t n)
@@ -495,7 +498,9 @@ static void close_end(struct end *e)
 
     ucp_rkey_destroy(e->rkey);
     barrier(e);
-    finish(e, ucp_ep_close_nbx(e->ep, &param), "close");
+    ucs_status_t status = wait_for(e, ucp_ep_close_nbx(e->ep, &param), "close");
+    if (!ended) /* else the peer was faster, and there is nothing left to close */
+        must(status, "close");
     barrier(e);
     if (e->listener != NULL)
         ucp_listener_destroy(e->listener);
