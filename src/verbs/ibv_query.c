@@ -93,6 +93,7 @@ int ibv_query_device_ex_op(struct ibv_context *context,
     all.odp_caps.per_transport_caps.rc_odp_caps = QUERY_ODP_RC;
     all.odp_caps.per_transport_caps.uc_odp_caps = QUERY_ODP_UC;
     all.odp_caps.per_transport_caps.ud_odp_caps = QUERY_ODP_UD;
+    all.xrc_odp_caps = QUERY_ODP_RC;
     all.max_dm_size = MEMORY_MAX_DM_BYTES;
     all.cq_mod_caps.max_cq_count = UINT16_MAX;
     all.cq_mod_caps.max_cq_period = UINT16_MAX;

@@ -23,7 +23,6 @@ LIMIT = 60  # of one module
 SKIPS = {
     r"Create QP type 8 is not supported": "raw packets are no RoCE",
     r"Create Raw Packet QP .* is not supported": "raw packets are no RoCE",
-    r"Create XRCD is not supported": "XRC is not built",
     r"Allocating dmabuf is not supported by .*": "memory of a GPU: there is none",
     r"(Device|Lack of permission).*/dev/dri/.*": "memory of a GPU: there is none",
     r"There are no huge pages of size 2M allocated": "this machine has set none aside",
