@@ -453,8 +453,8 @@ void cm_say_again(struct cm *cm)
 
 /*
  * As with the kernel the DREP waits until the caller disconnects, too: it tells the peer that
- * nothing is on its way any more and its QP can go. UCX closes by this. Unlike the kernel a caller
- * that is slow to hear of the end keeps the peer waiting no longer than for one repetition.
+ * nothing is on its way any more and its QP can go. Unlike the kernel a caller that is slow to hear
+ * of the end keeps the peer waiting no longer than for one repetition.
  */
 static void input_dreq(struct arrival *a)
 {
