@@ -306,6 +306,7 @@ static void setup_xrc(const struct setup *with)
         s.srqn[i] = s.xrc_srq[i]->number;
     }
     destroy_srq(SRQ_GONE);
+    s.srqn[SRQ_GONE] = s.srqn[SRQ_OWN] ^ 1 << XRC_SRQ_INDEX_BITS; /* an old number of its place */
 }
 
 static void teardown_xrc(void)

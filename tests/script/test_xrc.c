@@ -40,7 +40,8 @@ static const struct dialogue dialogues[] = {
     /* Initiator. Each OUT checks the number. */
     {"ini__each_request_names_the_queue", false, INI(), STEPS(
         {POST, WR_SEND, .id = 1, .len = 600},
-        {POST, WR_RDMA_WRITE, .id = 2, .len = 4}, {POST, WR_RDMA_READ, .id = 3, .len = 8, .at = 4096},
+        {POST, WR_RDMA_WRITE, .id = 2, .len = 4},
+        {POST, WR_RDMA_READ, .id = 3, .len = 8, .at = 4096},
         {POST, WR_ATOMIC_FETCH_AND_ADD, .id = 4, .len = 8, .at = 4104, .a = 5},
         {POST, WR_ATOMIC_CMP_AND_SWP, .id = 5, .len = 8, .at = 4112, .a = 5, .b = 6},
         {OUT, S_FIRST, .psn = 100, .len = 256}, {OUT, S_MIDDLE, .psn = 101, .len = 256, .at = 256},
@@ -77,7 +78,8 @@ static const struct dialogue dialogues[] = {
         {RECV, .id = 1, .len = 600}, {IN, S_FIRST, .psn = 5, .len = 256},
         {IN, S_MIDDLE, .psn = 6, .len = 256, .at = 256},
         {IN, S_LAST, .psn = 7, .len = 8, .at = 512, .ack_req = true},
-        {OUT, ACK, .psn = 7, .msn = 1}, {RCQE, WC_RECV, .id = 1, .len = 520}, {MEM, .len = 520})},
+        {OUT, ACK, .psn = 7, .msn = 1, .syn = CREDITS(AETH_CREDITS_NONE)},
+        {RCQE, WC_RECV, .id = 1, .len = 520}, {MEM, .len = 520})},
     {"tgt__each_message_has_its_queue", false, TGT(), STEPS(
         {RECV, .id = 1, .len = 8}, {RECV, .id = 2, .len = 8, .at = 100, .srq = SRQ_OTHER_PD,
          .key = K_OTHER},
@@ -95,8 +97,14 @@ static const struct dialogue dialogues[] = {
         {OUT, RESP_FIRST, .psn = 5, .msn = 1, .len = 256, .at = 512},
         {OUT, RESP_LAST, .psn = 6, .msn = 1, .len = 44, .at = 768},
         {IN, ADD, .psn = 7, .va = 8, .a = 5}, {OUT, ATOMIC_ACK, .psn = 7, .msn = 2, .a = 10},
-        {IN, CAS, .psn = 8, .va = 8, .a = 1, .b = 15}, {OUT, ATOMIC_ACK, .psn = 8, .msn = 3, .a = 15},
+        {IN, CAS, .psn = 8, .va = 8, .a = 1, .b = 15},
+        {OUT, ATOMIC_ACK, .psn = 8, .msn = 3, .a = 15},
         {CELL, .at = 8, .a = 1})},
+    {"tgt__a_read_keeps_its_domain", false, TGT(), STEPS(
+        {IN, READ, .psn = 5, .dma_len = 8, .va = 64, .key = K_OTHER, .srq = SRQ_OTHER_PD},
+        {IN, W_ONLY, .psn = 6, .len = 4, .dma_len = 4, .ack_req = true},
+        {OUT, RESP_ONLY, .psn = 5, .msn = 1, .len = 8, .at = 64}, {OUT, ACK, .psn = 6, .msn = 2},
+        {MEM, .len = 4})},
     {"tgt__write_with_immediate", false, TGT(), STEPS(
         {RECV, .id = 1}, {IN, W_FIRST, .psn = 5, .len = 256, .dma_len = 260},
         {IN, W_LAST_IMM, .psn = 6, .len = 4, .at = 256, .imm = 9, .ack_req = true},
