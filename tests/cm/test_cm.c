@@ -209,6 +209,88 @@ static void cm_listen__backlog(void **state)
     rig_end(&rig);
 }
 
+static unsigned sunk;
+
+static void sink_count(struct cm_sink *sink, const struct cm_path *path,
+                       const uint8_t mad[MAD_BYTES])
+{
+    (void)sink, (void)path, (void)mad;
+    sunk++;
+}
+
+static void sink_all(void)
+{
+    struct cm_sink sink = {.mad = sink_count};
+    while (cm_output(rig.cm, &sink, 64))
+        ;
+}
+
+/* A REQ that asks properly, each from another address; nobody there will answer. */
+static void forged_req(uint32_t number)
+{
+    struct cm_path path = rig.path;
+    memcpy(path.remote.b + 12, &(uint32_t){0x0100000a + (number << 8)}, 4);
+    struct cm_msg m = peer_req(&rig);
+    m.req.local_comm_id += number;
+    memcpy(m.req.primary.local_gid, path.remote.b, 16);
+    uint8_t mad[MAD_BYTES];
+    cm_msg_build(&m, mad);
+    cm_input(rig.cm, rig.now_ns, &path, mad, sizeof(mad));
+    sink_all();
+}
+
+/* Thousands of senders that will never answer: only so many are kept, those are forgotten when
+ * their time is over, and a proper peer's next try succeeds. accepts: the owner does, always. */
+static void cm_listen__flood(void **state)
+{
+    (void)state;
+    enum { IDS = 200, BACKLOG = 32, FORGED = 5000 };
+    for (int accepts = 0; accepts < 2; accepts++) {
+        rig_begin(&rig, IDS);
+        struct cm_id *listener = rig_listen(&rig, BACKLOG), *id[IDS];
+        struct cm_rep rep = rig_rep();
+        struct cm_event e;
+        unsigned ids = 0, gone = 0;
+        sunk = 0;
+        for (unsigned i = 0; i < FORGED; i++) {
+            forged_req(i);
+            while (cm_event_next(rig.cm, &e)) {
+                assert_int_equal(e.type, CM_EVENT_REQ);
+                if (accepts != 0)
+                    assert_int_equal(cm_reply(rig.cm, rig.now_ns, e.id, &rep, rig_nothing), 0);
+                id[ids++] = e.id;
+            }
+            sink_all();
+        }
+        assert_int_equal(ids, accepts != 0 ? IDS - 1 : BACKLOG);
+        assert_int_equal(cm_ids_in_use(rig.cm), ids + 1);
+        assert_int_equal(sunk, accepts != 0 ? ids : 0); /* nothing to those that were dropped */
+        struct cm_msg m = peer_req(&rig);
+        m.req.local_comm_id = PEER_ID - 1;
+        rig_say(&rig, &m);
+        rig_no_event(&rig);
+        /* The owner hears of the end of those that it accepted, and gives up the others. */
+        for (unsigned i = 0; accepts == 0 && i < ids; i++)
+            cm_id_destroy(rig.cm, rig.now_ns, id[i]);
+        for (uint64_t end = rig.now_ns + 120000ull * RIG_MS; rig.now_ns < end;) {
+            rig.now_ns += 1000ull * RIG_MS;
+            cm_advance(rig.cm, rig.now_ns);
+            sink_all();
+            while (cm_event_next(rig.cm, &e)) {
+                assert_int_equal(e.type, CM_EVENT_UNREACHABLE);
+                cm_id_destroy(rig.cm, rig.now_ns, e.id);
+                gone++;
+            }
+        }
+        assert_int_equal(gone, accepts != 0 ? ids : 0);
+        assert_int_equal(cm_ids_in_use(rig.cm), 1);
+        rig_say(&rig, &m);
+        rig_drop(&rig, rig_event(&rig, CM_EVENT_REQ)->id);
+        rig_drop(&rig, listener);
+        rig_end(&rig);
+    }
+}
+
 static uint32_t noted[300];
 static unsigned noted_count;
 
@@ -291,6 +373,7 @@ int main(void)
         cmocka_unit_test(cm_ids__in_sequence),
         cmocka_unit_test(cm_listen__who_serves_whom),
         cmocka_unit_test(cm_listen__backlog),
+        cmocka_unit_test(cm_listen__flood),
         cmocka_unit_test(cm_output__full),
         cmocka_unit_test(cm_owner__can_change),
         cmocka_unit_test(cm_names__all_differ),
