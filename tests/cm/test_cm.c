@@ -367,16 +367,11 @@ static void cm_names__all_differ(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cm_create__what_cannot_be),
-        cmocka_unit_test(cm_comm_id__slot_and_chance),
-        cmocka_unit_test(cm_ids__all_in_use),
-        cmocka_unit_test(cm_ids__in_sequence),
-        cmocka_unit_test(cm_listen__who_serves_whom),
-        cmocka_unit_test(cm_listen__backlog),
-        cmocka_unit_test(cm_listen__flood),
-        cmocka_unit_test(cm_output__full),
-        cmocka_unit_test(cm_owner__can_change),
-        cmocka_unit_test(cm_names__all_differ),
+        cmocka_unit_test(cm_create__what_cannot_be),  cmocka_unit_test(cm_comm_id__slot_and_chance),
+        cmocka_unit_test(cm_ids__all_in_use),         cmocka_unit_test(cm_ids__in_sequence),
+        cmocka_unit_test(cm_listen__who_serves_whom), cmocka_unit_test(cm_listen__backlog),
+        cmocka_unit_test(cm_listen__flood),           cmocka_unit_test(cm_output__full),
+        cmocka_unit_test(cm_owner__can_change),       cmocka_unit_test(cm_names__all_differ),
     };
     return cmocka_run_group_tests_name("cm", tests, NULL, NULL);
 }
