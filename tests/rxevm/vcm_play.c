@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * vcm_play.c: the dialogues. What must happen is what the InfiniBand specification says of
- * communication management (IBA 12) and what the manual pages of librdmacm say of its events.
+ * communication management (chapter 12) and what the manual pages of librdmacm say of its events.
  */
 #include "vcm.h"
 
