@@ -88,10 +88,8 @@ static void reset(uint8_t mode)
     TAILQ_INIT(&port.graveyard);
     TAILQ_INIT(&port.services.list);
     udp_death_init(&port);
-    for (unsigned i = 0; i < UDP_SLOTS; i++) {
-        port.slot_fd[i] = -1;
+    for (unsigned i = 0; i < UDP_SLOTS; i++)
         port.slot_mine[i] = !alone || i % 8 == MINE;
-    }
 }
 
 static void messages(const uint8_t *data, size_t n)

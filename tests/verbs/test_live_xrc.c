@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../port/private_net.h"
+#include "../skips.h"
 #include "live_rig.h"
 
 enum { DATA_AT = 1 << 15, QUEUES = 2 };
@@ -364,6 +365,8 @@ static void open_qp__refused(void **state)
 static void domain__of_one_process(void **state)
 {
     (void)state;
+    if (UNDER_TSAN)
+        SKIP_TEST("ThreadSanitizer's runtime lets no thread start in a forked child");
     struct rig r;
     FILE *file = tmpfile();
     int status = -1;

@@ -246,6 +246,7 @@ static void case_18(void **state)
 
     rig_connect(&r);
     struct ibv_sge sge = rig_sge(&r, 0, 8);
+    r.buf[0] = 1;
     for (unsigned i = 0; i < 6; i++) {
         struct ibv_send_wr wr = send_wr(&sge, i), *bad;
         wr.opcode = IBV_WR_RDMA_WRITE;
@@ -259,7 +260,6 @@ static void case_18(void **state)
     last.wr.rdma.remote_addr = (uintptr_t)r.buf + 128;
     last.wr.rdma.rkey = r.mr->rkey;
     sge.length = 1;
-    r.buf[0] = 1;
     assert_int_equal(ibv_post_send(r.qp[0], &last, &bad), 0);
     while (__atomic_load_n(&r.buf[128], __ATOMIC_ACQUIRE) == 0)
         ;
