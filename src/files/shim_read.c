@@ -52,7 +52,7 @@ static void forget(int fd, unsigned at)
 
 static void renew(int fd)
 {
-    char path[FILES_PATH_BYTES], proc[32], text[FILES_TEXT_BYTES];
+    char path[FILES_PATH_BYTES], now[FILES_PATH_BYTES], proc[32], text[FILES_TEXT_BYTES];
     struct files_node node;
     unsigned at;
     int error = errno;
@@ -68,7 +68,10 @@ static void renew(int fd)
         snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
         int again = n > 0 ? REAL(open)(proc, O_WRONLY | O_CLOEXEC) : -1;
         if (again >= 0) {
-            if (pwrite(again, text, (size_t)n, 0) == n)
+            /* Another thread may have closed it meanwhile, and the number be a file's of its own.
+             */
+            if (shim_identify(again, now) && strcmp(now, path) == 0 &&
+                pwrite(again, text, (size_t)n, 0) == n)
                 (void)!ftruncate(again, n);
             close(again);
         }

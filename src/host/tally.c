@@ -23,8 +23,8 @@ enum {
     TALLY_COUNTERS = COUNTER_COUNT + CM_COUNTERS,
     TALLY_DEVICES = 64, /* more that one process has open are not named */
     TALLY_BACKLOG = 16,
-    TALLY_ANSWERS = 16, /* of one call */
-    TALLY_ASKED = 1024, /* processes, at most */
+    TALLY_ANSWERS = 16,   /* of one call */
+    TALLY_COUNTED = 1024, /* processes, at most */
 };
 /* A stopped process does not answer. */
 static const uint64_t TALLY_PATIENCE_NS = 100 * 1000 * 1000;
@@ -105,8 +105,8 @@ static void fill(struct host *h, struct tally *t)
 void tally_answer(struct host *h)
 {
     struct tally t;
+    bool filled = false;
 
-    fill(h, &t);
     for (unsigned i = 0; i < TALLY_ANSWERS; i++) {
         int fd = accept4(h->tally_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {
@@ -116,8 +116,12 @@ void tally_answer(struct host *h)
                 tally_close(h);
             return;
         }
-        if (peer_is(fd, false))
+        if (peer_is(fd, false)) {
+            if (!filled) /* not for strangers, who may ask without end */
+                fill(h, &t);
+            filled = true;
             send(fd, &t, sizeof(t), MSG_NOSIGNAL | MSG_DONTWAIT);
+        }
         close(fd);
     }
 }
@@ -174,16 +178,15 @@ unsigned verbena_counters_of_all(const struct verbena_device *d, uint64_t *value
 {
     FILE *names = fopen("/proc/net/unix", "re");
     uint64_t deadline_ns = host_now_ns() + TALLY_PATIENCE_ALL_NS;
-    unsigned asked = 0, counted = 0;
+    unsigned counted = 0;
     char line[512];
 
-    while (names != NULL && asked < TALLY_ASKED && fgets(line, sizeof(line), names) != NULL) {
+    /* Names of strangers do not count, but take their time. */
+    while (names != NULL && counted < TALLY_COUNTED && host_now_ns() < deadline_ns &&
+           fgets(line, sizeof(line), names) != NULL) {
         const char *name = listener(line);
         struct tally t;
-        if (name == NULL)
-            continue;
-        asked++;
-        if (!ask(name, deadline_ns, &t) || !uses(&t, d->ifindex))
+        if (name == NULL || !ask(name, deadline_ns, &t) || !uses(&t, d->ifindex))
             continue;
         counted++;
         for (unsigned i = 0; i < n && i < TALLY_COUNTERS; i++)

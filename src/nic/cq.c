@@ -186,6 +186,9 @@ int cq_poll(struct cq *cq, int max, struct nic_wc *out)
             atomic_store_explicit(&e->qp->sq.freed, e->sq_freed_to, memory_order_release);
     }
     atomic_store_explicit(&cq->head, head, memory_order_relaxed);
+    if ((int32_t)(cq->told - head) <
+        0) /* both run for ever: it must not fall behind by half a turn */
+        cq->told = head;
     lock_drop(&cq->lock);
     return n;
 }

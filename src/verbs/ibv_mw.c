@@ -62,8 +62,8 @@ static int mw_fill(const struct ibv_qp *qp, const struct ibv_mw *mw, uint32_t rk
 {
     const struct ibv_mr *mr = info->mr;
 
-    if (mr == NULL && (info->addr != 0 || info->length != 0))
-        return -EINVAL;
+    if (qp->pd == NULL || (mr == NULL && (info->addr != 0 || info->length != 0)))
+        return -EINVAL; /* a target of XRC has no domain, and sends nothing */
     if (obj_pd(mw->pd)->pd != obj_pd(qp->pd)->pd ||
         (mr != NULL && obj_pd(mr->pd)->pd != obj_pd(qp->pd)->pd))
         return -EINVAL;

@@ -271,6 +271,25 @@ static void cq_arm__what_came_since_the_last_event(void **state)
     }
 }
 
+/* Indexes run round: 2^31 completions polled without an arming must not look like news. */
+static void cq_arm__after_very_many(void **state)
+{
+    struct objects *o = *state;
+    struct cqe e = {.qp = o->qp};
+    struct nic_wc wc;
+
+    cq_arm(o->rcq, false);
+    for (uint32_t at = 1u << 30; at != 0; at += 1u << 30) {
+        cq_push(o->rcq, &e, false);
+        nic_notify_next(o->nic);
+        assert_int_equal(cq_poll(o->rcq, 1, &wc), 1);
+        atomic_store(&o->rcq->head, at);
+        atomic_store(&o->rcq->tail, at);
+    }
+    cq_arm(o->rcq, false);
+    assert_null(nic_notify_next(o->nic));
+}
+
 /* What counts as told moves with the entries. */
 static void cq_arm__after_purge_and_resize(void **state)
 {
@@ -403,6 +422,7 @@ int main(void)
         CASE(case_72),
         CASE(cq_arm__unsolicited_leaves_it_armed),
         CASE(cq_arm__what_came_since_the_last_event),
+        CASE(cq_arm__after_very_many),
         CASE(cq_arm__after_purge_and_resize),
         CASE(cq_purge__keeps_the_others_in_order),
         CASE(case_18),
