@@ -346,6 +346,18 @@ static void channel_leave(void *arg)
     errno = err;
 }
 
+/* Only who waits for an event can be cancelled. One that was taken would be lost, and its id never
+ * end. */
+static bool channel_deliver(struct rdma_event_obj *e)
+{
+    int cancel_state;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    bool got = rdma_engine_deliver(e);
+    pthread_setcancelstate(cancel_state, NULL);
+    return got;
+}
+
 static struct rdma_event_obj *channel_get(struct rdma_channel_obj *ch)
 {
     struct rdma_event_obj *volatile e;
@@ -357,7 +369,7 @@ static struct rdma_event_obj *channel_get(struct rdma_channel_obj *ch)
     pthread_cleanup_push(channel_leave, ch);
     do
         e = channel_take(ch);
-    while (e != NULL && !rdma_engine_deliver(e));
+    while (e != NULL && !channel_deliver(e));
     pthread_cleanup_pop(1);
     return e;
 }

@@ -15,16 +15,25 @@ static TAILQ_HEAD(, rdma_device) device_open = TAILQ_HEAD_INITIALIZER(device_ope
 static unsigned device_generation;
 /* One opens at a time. Not rdma_lock, which must not be held across libverbena. */
 static pthread_mutex_t device_mutex = PTHREAD_MUTEX_INITIALIZER;
+static int device_cancel_state; /* of who holds the mutex, to be restored */
 static pthread_once_t device_fork_once = PTHREAD_ONCE_INIT;
 
+/* A thread cancelled in a system call of what is done meanwhile would take the mutex along. */
 static void device_lock(void)
 {
+    int was;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
     pthread_mutex_lock(&device_mutex);
+    device_cancel_state = was;
 }
 
 static void device_unlock(void)
 {
+    int was = device_cancel_state;
+
     pthread_mutex_unlock(&device_mutex);
+    pthread_setcancelstate(was, NULL);
 }
 
 /* A child must not inherit the mutex from a thread that it does not have. */
@@ -154,7 +163,8 @@ static struct rdma_device *device_with(const struct sockaddr *local)
     device_find(0); /* forgets those from before a fork */
     TAILQ_FOREACH(d, &device_open, link)
     {
-        if ((scope == 0 || scope == d->ifindex) && rdma_device_gid(d, &addr, &index) == 0)
+        if (!atomic_load(&d->gone) && (scope == 0 || scope == d->ifindex) &&
+            rdma_device_gid(d, &addr, &index) == 0)
             break;
     }
     device_unlock();
