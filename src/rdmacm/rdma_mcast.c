@@ -50,6 +50,71 @@ static int mcast_ah(struct rdma_id_obj *id, const union ibv_gid *gid, struct ibv
     return err != 0 ? err : rdma_qp_attr_ah(id, &path, ah);
 }
 
+/* One thread at a time changes which groups the id's QP is in: else one that leaves could decide
+ * to detach, and do so after another has attached. Not rdma_lock, which must not be held across
+ * libverbena; and who is cancelled in there must not leave the others waiting. Returns what
+ * mcast_end needs. */
+static int mcast_begin(struct rdma_id_obj *id)
+{
+    int cancel_state;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    rdma_lock();
+    while (rdma_id_alive(id) && id->groups_busy)
+        rdma_wait(&id->acks);
+    id->groups_busy = true;
+    rdma_unlock();
+    return cancel_state;
+}
+
+static void mcast_end(struct rdma_id_obj *id, int cancel_state)
+{
+    rdma_lock();
+    id->groups_busy = false;
+    pthread_cond_broadcast(&id->acks);
+    rdma_unlock();
+    pthread_setcancelstate(cancel_state, NULL);
+}
+
+/* This join has the QP in the group no more; true: nor has another one of the id. */
+static bool mcast_last(struct rdma_id_obj *id, struct rdma_mcast *m)
+{
+    struct rdma_mcast *other;
+
+    rdma_lock();
+    bool last = m->attached;
+    m->attached = false;
+    TAILQ_FOREACH(other, &id->groups, link)
+    {
+        if (other->attached && memcmp(&other->group, &m->group, sizeof(m->group)) == 0)
+            last = false;
+    }
+    rdma_unlock();
+    return last;
+}
+
+/* Of a join that nobody else can free: its event is held, or it has left the list. */
+static int mcast_attach(struct rdma_id_obj *id, struct rdma_mcast *m)
+{
+    int cancel_state = mcast_begin(id);
+    int err = ibv_attach_mcast(id->pub.qp, &m->group, 0);
+
+    rdma_lock();
+    m->attached = err == 0;
+    rdma_unlock();
+    mcast_end(id, cancel_state);
+    return err;
+}
+
+static void mcast_detach(struct rdma_id_obj *id, struct rdma_mcast *m)
+{
+    int cancel_state = mcast_begin(id);
+
+    if (mcast_last(id, m) && id->pub.qp != NULL)
+        (void)ibv_detach_mcast(id->pub.qp, &m->group, 0);
+    mcast_end(id, cancel_state);
+}
+
 void rdma_mcast_deliver(struct rdma_event_obj *e)
 {
     struct rdma_id_obj *id = e->counted;
@@ -57,10 +122,8 @@ void rdma_mcast_deliver(struct rdma_event_obj *e)
     struct rdma_ud_param *ud = &e->pub.param.ud;
 
     int err = mcast_ah(id, &m->group, &ud->ah_attr);
-    if (err == 0 && id->pub.qp != NULL && !m->send_only) {
-        err = ibv_attach_mcast(id->pub.qp, &m->group, 0);
-        m->attached = err == 0;
-    }
+    if (err == 0 && id->pub.qp != NULL && !m->send_only)
+        err = mcast_attach(id, m);
     if (err == 0)
         return;
     e->pub.event = RDMA_CM_EVENT_MULTICAST_ERROR;
@@ -132,21 +195,17 @@ RDMACM_ABI int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join
     return mcast_join(obj_id(id), attr->addr, flags, context);
 }
 
-/* Out of the group, unless another join of the id has the QP there, too. */
-static void mcast_detach(struct rdma_id_obj *id, struct rdma_mcast *m)
+/* Under rdma_lock: the first join by this name, or NULL. */
+static struct rdma_mcast *mcast_find(struct rdma_id_obj *id, const struct sockaddr *addr)
 {
-    struct rdma_mcast *other;
+    struct rdma_mcast *m;
 
-    if (!m->attached)
-        return;
-    m->attached = false;
-    TAILQ_FOREACH(other, &id->groups, link)
+    TAILQ_FOREACH(m, &id->groups, link)
     {
-        if (other->attached && memcmp(&other->group, &m->group, sizeof(m->group)) == 0)
-            return;
+        if (memcmp(&m->addr, addr, rdma_sockaddr_length(addr)) == 0)
+            break;
     }
-    if (id->pub.qp != NULL)
-        (void)ibv_detach_mcast(id->pub.qp, &m->group, 0);
+    return m;
 }
 
 RDMACM_ABI int rdma_leave_multicast(struct rdma_cm_id *pub, struct sockaddr *addr)
@@ -164,16 +223,13 @@ RDMACM_ABI int rdma_leave_multicast(struct rdma_cm_id *pub, struct sockaddr *add
         pub->event = NULL;
     }
     rdma_lock();
-    TAILQ_FOREACH(m, &id->groups, link)
-    {
-        if (memcmp(&m->addr, addr, rdma_sockaddr_length(addr)) == 0)
-            break;
-    }
-    if (m != NULL) {
+    while ((m = mcast_find(id, addr)) != NULL) {
         rdma_event_purge_mcast(id, m);
-        while (m->held)
-            rdma_wait(&id->acks);
-        TAILQ_REMOVE(&id->groups, m, link);
+        if (!m->held) {
+            TAILQ_REMOVE(&id->groups, m, link);
+            break;
+        }
+        rdma_wait(&id->acks); /* meanwhile another thread may leave by this join */
     }
     rdma_unlock();
     if (m == NULL)
@@ -183,21 +239,47 @@ RDMACM_ABI int rdma_leave_multicast(struct rdma_cm_id *pub, struct sockaddr *add
     return 0;
 }
 
-void rdma_mcast_detach_all(struct rdma_id_obj *id)
+/* Some group that the QP is in; it counts as left by all joins from now on. */
+static bool mcast_take_group(struct rdma_id_obj *id, union ibv_gid *group)
 {
     struct rdma_mcast *m;
+    bool found = false;
 
+    rdma_lock();
     TAILQ_FOREACH(m, &id->groups, link)
-    mcast_detach(id, m);
+    {
+        if (!m->attached || (found && memcmp(&m->group, group, sizeof(*group)) != 0))
+            continue;
+        *group = m->group;
+        m->attached = false;
+        found = true;
+    }
+    rdma_unlock();
+    return found;
+}
+
+void rdma_mcast_detach_all(struct rdma_id_obj *id)
+{
+    union ibv_gid group;
+    int cancel_state = mcast_begin(id);
+
+    while (mcast_take_group(id, &group))
+        (void)ibv_detach_mcast(id->pub.qp, &group, 0);
+    mcast_end(id, cancel_state);
 }
 
 void rdma_mcast_forget_all(struct rdma_id_obj *id)
 {
     struct rdma_mcast *m;
 
-    while ((m = TAILQ_FIRST(&id->groups)) != NULL) {
-        TAILQ_REMOVE(&id->groups, m, link);
-        mcast_detach(id, m);
+    do {
+        rdma_lock();
+        m = TAILQ_FIRST(&id->groups);
+        if (m != NULL)
+            TAILQ_REMOVE(&id->groups, m, link);
+        rdma_unlock();
+        if (m != NULL)
+            mcast_detach(id, m);
         free(m);
-    }
+    } while (m != NULL);
 }

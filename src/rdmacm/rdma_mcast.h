@@ -18,8 +18,9 @@ struct rdma_mcast {
     struct sockaddr_storage addr; /* as the program gave it */
     union ibv_gid group;
     bool send_only;
+    /* Under rdma_lock. */
     bool attached; /* the id's QP is in the group because of this join */
-    bool held;     /* its event was got and not acknowledged; under rdma_lock */
+    bool held;     /* its event was got and not acknowledged */
     TAILQ_ENTRY(rdma_mcast) link;
 };
 

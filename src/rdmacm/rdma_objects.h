@@ -113,7 +113,8 @@ struct rdma_id_obj {
     /* That request: its listener, and the context that it began with. */
     struct rdma_id_obj *turn_of;
     void *turn_context;
-    struct rdma_mcast_list groups;
+    struct rdma_mcast_list groups; /* under the lock */
+    bool groups_busy;              /* a thread attaches or detaches the QP; it tells by acks */
 };
 
 struct rdma_event_obj {

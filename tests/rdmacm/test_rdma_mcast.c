@@ -290,6 +290,65 @@ static void leave__waits_for_the_acknowledgement(void **state)
     rdma_destroy_event_channel(ch);
 }
 
+static void *leave_in_thread(void *id)
+{
+    return leave(id, "224.0.1.9") == 0 ? id : NULL;
+}
+
+/* Two that leave at once, while the event of the one join is held: one of them has left. */
+static void leave__by_two_threads(void **state)
+{
+    (void)state;
+    struct rdma_event_channel *ch = rig_channel();
+    struct rdma_cm_id *id = member(ch);
+    union rig_addr group = rig_addr("224.0.1.9", 0);
+    pthread_t thread[2];
+    void *left[2];
+
+    assert_int_equal(rdma_join_multicast(id, &group.sa, NULL), 0);
+    struct rdma_cm_event *e = rig_event(ch);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, leave_in_thread, id), 0);
+    usleep(50000);
+    rdma_ack_cm_event(e);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(thread[i], &left[i]), 0);
+    assert_true((left[0] != NULL) != (left[1] != NULL));
+    rdma_destroy_ep(id);
+    rdma_destroy_event_channel(ch);
+}
+
+/* Threads that join and leave one group of one id: who has joined is in it until it leaves. */
+static void leave__during_joins(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 200, LEAVERS = 2 };
+    struct rdma_event_channel *ch = rig_channel();
+    struct rdma_cm_id *id = member(ch);
+    union rig_addr v6 = rig_addr("::ffff:224.0.1.9", 0);
+    union ibv_gid gid;
+
+    memcpy(gid.raw, &v6.v6.sin6_addr, 16);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        pthread_t thread[LEAVERS];
+        void *left;
+        for (unsigned i = 0; i < LEAVERS; i++)
+            join(id, "224.0.1.9");
+        for (unsigned i = 0; i < LEAVERS; i++)
+            assert_int_equal(pthread_create(&thread[i], NULL, leave_in_thread, id), 0);
+        join(id, "224.0.1.9");
+        for (unsigned i = 0; i < LEAVERS; i++) {
+            assert_int_equal(pthread_join(thread[i], &left), 0);
+            assert_non_null(left);
+        }
+        /* Detaching tells whether it was attached. */
+        assert_int_equal(ibv_detach_mcast(id->qp, &gid, 0), 0);
+        assert_int_equal(leave(id, "224.0.1.9"), 0);
+    }
+    rdma_destroy_ep(id);
+    rdma_destroy_event_channel(ch);
+}
+
 /* What goes before what was joined. */
 static void end__in_any_order(void **state)
 {
@@ -454,6 +513,8 @@ int main(void)
         cmocka_unit_test(join__bound_only),
         cmocka_unit_test(leave__rows),
         cmocka_unit_test(leave__waits_for_the_acknowledgement),
+        cmocka_unit_test(leave__by_two_threads),
+        cmocka_unit_test(leave__during_joins),
         cmocka_unit_test(end__in_any_order),
         cmocka_unit_test(case_87__joined_by_cm),
         cmocka_unit_test(join__too_many),
