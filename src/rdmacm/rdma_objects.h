@@ -80,7 +80,8 @@ struct rdma_conn {
 
 struct rdma_id_obj {
     struct rdma_cm_id pub;
-    enum rdma_id_state state;
+    /* Changed under the lock; looked at also without. */
+    _Atomic(enum rdma_id_state) state;
     unsigned generation;
     bool sync;    /* its channel is its own, and calls wait */
     bool closing; /* rdma_destroy_id has begun: no more events */
