@@ -172,6 +172,32 @@ VERBENA_EXPORT void verbena_kick(struct verbena_context *ctx);
  * all zero where empty. 1: it is open here; 0: not; -errno. */
 VERBENA_EXPORT int verbena_device_gids(const struct verbena_device *d, struct verbena_gid *out);
 
+/*
+ * What is to be done around fork() beside what the host does: a child must not inherit a mutex from
+ * a thread that it does not have. Of the hooks of one process, prepare runs in the order of ranks,
+ * on the thread that forks; parent, or child in the child, in the opposite one. It is the order in
+ * which the mutexes are taken elsewhere: before the host's are those under which verbena_ functions
+ * are called, behind them those that callbacks take, under which none is called.
+ */
+enum verbena_fork_rank {
+    VERBENA_FORK_RDMA_DEVICE,
+    VERBENA_FORK_RDMA_ENGINE,
+    VERBENA_FORK_VERBS_DEVICE,
+    VERBENA_FORK_HOST,
+    VERBENA_FORK_VERBS_TARGET,
+    VERBENA_FORK_RDMA_CHANNEL,
+    VERBENA_FORK_RANKS,
+};
+struct verbena_fork_hook {
+    void (*prepare)(void);
+    void (*parent)(void);
+    void (*child)(void);
+};
+/* The hook stays the caller's, and is never taken back. For constructors: no lock may be held that
+ * a hook takes. One a rank; a second call replaces the first. */
+VERBENA_EXPORT void verbena_fork_hook(enum verbena_fork_rank rank,
+                                      const struct verbena_fork_hook *hook);
+
 /* Names of the counters of the engine and of connection management, without a device: the same
  * indexes as below. NULL past the end. */
 VERBENA_EXPORT const char *verbena_counter_name(unsigned index);

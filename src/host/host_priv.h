@@ -133,6 +133,8 @@ void progress_pass_on(struct host *h);
 void progress_farewell(struct host *h);
 /* Calls back for completions and async events. */
 void progress_dispatch(struct host *h);
+/* The helper does what there is to do. */
+void progress_wake(struct host *h);
 /* Somebody waits for events and will not poll: the helper must not nap. */
 void progress_expect(struct host *h);
 void progress_lock(struct host_lock *l);
@@ -141,6 +143,7 @@ void progress_unlock(struct host_lock *l);
 void progress_grace(struct host *h);
 
 /* fork.c */
+/* Whether forks are seen: 0, or -errno of the system that did not let us. */
 int fork_watch(void);
 /* In a child: closes what was inherited and forgets the parent's host. */
 void fork_abandon(struct host *h);

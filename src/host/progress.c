@@ -91,7 +91,7 @@ static uint64_t deadline(struct host *h)
     return cm < first ? cm : first;
 }
 
-static void wake(struct host *h)
+void progress_wake(struct host *h)
 {
     uint64_t one = 1;
     /* write() would be a cancellation point. */
@@ -105,7 +105,7 @@ static void check_sleeper(struct host *h)
     uint64_t until = atomic_load(&h->sleep_until_ns);
     if (until != 0 && deadline(h) < until &&
         atomic_compare_exchange_strong(&h->sleep_until_ns, &until, 0))
-        wake(h);
+        progress_wake(h);
 }
 
 static void advance(struct host *h, uint64_t now_ns)
@@ -204,7 +204,7 @@ static void send_queued(struct host *h, uint64_t now_ns)
         bool finished = send_all(h);
         progress_unlock(&h->tx);
         if (!finished) {
-            wake(h);
+            progress_wake(h);
             return;
         }
     }
@@ -262,9 +262,9 @@ void progress_dispatch(struct host *h)
         send_queued(h, host_now_ns()); /* what others left to us, too */
         check_sleeper(h);
         if (dispatch_work(h))
-            wake(h);
+            progress_wake(h);
     } else if (round == DISPATCH_ROUNDS_MAX) {
-        wake(h);
+        progress_wake(h);
     }
 }
 
@@ -295,7 +295,7 @@ void progress_farewell(struct host *h)
 {
     const struct timespec turn = {0, FAREWELL_TURN_NS};
     atomic_store(&h->flush_wanted, true);
-    wake(h);
+    progress_wake(h);
     for (unsigned i = 0; i < FAREWELL_TURNS && atomic_load(&h->flush_wanted); i++)
         nanosleep(&turn, NULL);
 }
@@ -331,7 +331,7 @@ void progress_expect(struct host *h)
 {
     if (atomic_load_explicit(&h->napping, memory_order_relaxed) &&
         atomic_exchange(&h->napping, false))
-        wake(h);
+        progress_wake(h);
 }
 
 /* What waits; within a stream also what comes a little later. */
@@ -530,7 +530,7 @@ void progress_stop(struct host *h)
 {
     if (h->helper_runs) {
         atomic_store(&h->stop, true);
-        wake(h);
+        progress_wake(h);
         pthread_join(h->helper, NULL);
         h->helper_runs = false;
     }

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 static pthread_mutex_t channel_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t channel_fork_once = PTHREAD_ONCE_INIT;
 static _Atomic unsigned channel_generation;
 static int channel_cancel_state; /* of who holds the mutex, to be restored */
 enum { CHANNEL_RETIRED = 64 };
@@ -34,9 +33,11 @@ static void channel_in_child(void)
     rdma_unlock();
 }
 
-static void channel_watch_fork(void)
+__attribute__((constructor)) static void channel_watch_fork(void)
 {
-    pthread_atfork(rdma_lock, rdma_unlock, channel_in_child);
+    static const struct verbena_fork_hook hook = {rdma_lock, rdma_unlock, channel_in_child};
+
+    verbena_fork_hook(VERBENA_FORK_RDMA_CHANNEL, &hook);
 }
 
 /* A thread that is cancelled (rping does that) must not take the mutex with it. */
@@ -91,7 +92,6 @@ static bool channel_alive(const struct rdma_channel_obj *ch)
 
 RDMACM_ABI struct rdma_event_channel *rdma_create_event_channel(void)
 {
-    pthread_once(&channel_fork_once, channel_watch_fork);
     struct rdma_channel_obj *ch = calloc(1, sizeof(*ch));
     if (ch == NULL) {
         errno = ENOMEM;

@@ -16,7 +16,6 @@ static unsigned device_generation;
 /* One opens at a time. Not rdma_lock, which must not be held across libverbena. */
 static pthread_mutex_t device_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int device_cancel_state; /* of who holds the mutex, to be restored */
-static pthread_once_t device_fork_once = PTHREAD_ONCE_INIT;
 
 /* A thread cancelled in a system call of what is done meanwhile would take the mutex along. */
 static void device_lock(void)
@@ -37,9 +36,11 @@ static void device_unlock(void)
 }
 
 /* A child must not inherit the mutex from a thread that it does not have. */
-static void device_watch_fork(void)
+__attribute__((constructor)) static void device_watch_fork(void)
 {
-    pthread_atfork(device_lock, device_unlock, device_unlock);
+    static const struct verbena_fork_hook hook = {device_lock, device_unlock, device_unlock};
+
+    verbena_fork_hook(VERBENA_FORK_RDMA_DEVICE, &hook);
 }
 
 static uint8_t device_limit(int n)
@@ -129,7 +130,6 @@ int rdma_device_get(unsigned ifindex, struct rdma_device **out)
 {
     int err = ENODEV;
 
-    pthread_once(&device_fork_once, device_watch_fork);
     device_lock();
     *out = device_find(ifindex);
     if (*out != NULL) {

@@ -15,7 +15,6 @@ static struct verbena_cm *engine_cm;
 static unsigned engine_generation;
 static pthread_mutex_t engine_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int engine_cancel_state; /* of who holds the mutex, to be restored */
-static pthread_once_t engine_fork_once = PTHREAD_ONCE_INIT;
 
 /* A thread cancelled in a system call of what is done meanwhile would take the mutex along. */
 static void engine_lock(void)
@@ -36,9 +35,11 @@ static void engine_unlock(void)
 }
 
 /* A child must not inherit the mutex from a thread that it does not have. */
-static void engine_watch_fork(void)
+__attribute__((constructor)) static void engine_watch_fork(void)
 {
-    pthread_atfork(engine_lock, engine_unlock, engine_unlock);
+    static const struct verbena_fork_hook hook = {engine_lock, engine_unlock, engine_unlock};
+
+    verbena_fork_hook(VERBENA_FORK_RDMA_ENGINE, &hook);
 }
 
 static void engine_set_private(struct rdma_event_obj *e, const struct verbena_cm_private *from,
@@ -221,7 +222,6 @@ int rdma_engine_id(struct rdma_id_obj *id)
 
     if (id->cm != NULL)
         return 0;
-    pthread_once(&engine_fork_once, engine_watch_fork);
     engine_lock();
     if (engine_cm == NULL || engine_generation != rdma_generation()) {
         err = -verbena_cm_open(&callbacks, &engine_cm);

@@ -18,8 +18,6 @@ _Static_assert(offsetof(struct ibv_dev_obj, zero) == 664, "behind struct ibv_dev
 static pthread_mutex_t device_mutex = PTHREAD_MUTEX_INITIALIZER;
 static TAILQ_HEAD(, ibv_dev_obj) device_known = TAILQ_HEAD_INITIALIZER(device_known);
 
-static pthread_once_t device_fork_once = PTHREAD_ONCE_INIT;
-
 static void device_lock(void)
 {
     pthread_mutex_lock(&device_mutex);
@@ -32,9 +30,11 @@ static void device_unlock(void)
 
 /* A child must not inherit the mutex from a thread that it does not have. Under it no other lock is
  * taken. */
-static void device_watch_fork(void)
+__attribute__((constructor)) static void device_watch_fork(void)
 {
-    pthread_atfork(device_lock, device_unlock, device_unlock);
+    static const struct verbena_fork_hook hook = {device_lock, device_unlock, device_unlock};
+
+    verbena_fork_hook(VERBENA_FORK_VERBS_DEVICE, &hook);
 }
 
 static struct ibv_dev_obj *device_new(const struct verbena_device *info)
@@ -133,7 +133,6 @@ VERBS_ABI struct ibv_device **ibv_get_device_list(int *num)
 
     if (num != NULL)
         *num = 0;
-    pthread_once(&device_fork_once, device_watch_fork);
     int err = verbena_device_list(&info, &n);
     if (err != 0) {
         errno = -err;

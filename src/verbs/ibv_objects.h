@@ -223,6 +223,8 @@ void ibv_tgt_made(struct ibv_qp_obj *obj, struct xrcd *xrcd);
 /* A handle of a target goes. Which maker's QP goes with it, or NULL: others have it open. *keep:
  * the object stays until they are gone. */
 struct ibv_qp_obj *ibv_tgt_leave(struct ibv_qp_obj *obj, bool *keep);
+/* The last handle does not go after all, since its maker's QP could not be destroyed. */
+void ibv_tgt_return(struct ibv_qp_obj *obj, struct ibv_qp_obj *maker);
 /* Something happened to a target: tells all that have it open. */
 void ibv_tgt_event(struct ibv_qp_obj *maker, int type);
 

@@ -265,8 +265,10 @@ static int qp_destroy_target(struct ibv_qp_obj *obj)
     struct ibv_qp_obj *maker = ibv_tgt_leave(obj, &keep);
     int err = maker != NULL ? verbena_qp_destroy(maker->host, maker->qp) : 0;
 
-    if (err != 0)
+    if (err != 0) {
+        ibv_tgt_return(obj, maker);
         return -err;
+    }
     qp_end_events(obj);
     if (!keep)
         qp_free_obj(obj);

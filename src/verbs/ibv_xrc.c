@@ -69,12 +69,30 @@ int ibv_close_xrcd_op(struct ibv_xrcd *xrcd)
 static pthread_mutex_t tgt_mutex = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, ibv_qp_obj) makers = LIST_HEAD_INITIALIZER(makers);
 
-void ibv_tgt_made(struct ibv_qp_obj *obj, struct xrcd *xrcd)
+static void tgt_lock(void)
 {
     pthread_mutex_lock(&tgt_mutex);
+}
+
+static void tgt_unlock(void)
+{
+    pthread_mutex_unlock(&tgt_mutex);
+}
+
+/* A child must not inherit the mutex from a thread that it does not have: callbacks take it. */
+__attribute__((constructor)) static void tgt_watch_fork(void)
+{
+    static const struct verbena_fork_hook hook = {tgt_lock, tgt_unlock, tgt_unlock};
+
+    verbena_fork_hook(VERBENA_FORK_VERBS_TARGET, &hook);
+}
+
+void ibv_tgt_made(struct ibv_qp_obj *obj, struct xrcd *xrcd)
+{
+    tgt_lock();
     obj->xrcd = xrcd;
     LIST_INSERT_HEAD(&makers, obj, tgt_link);
-    pthread_mutex_unlock(&tgt_mutex);
+    tgt_unlock();
 }
 
 /* Into the list of those who have it open. NULL: no such target in the domain. */
@@ -82,7 +100,7 @@ static struct ibv_qp_obj *tgt_join(struct ibv_qp_obj *obj, const struct xrcd *xr
 {
     struct ibv_qp_obj *maker;
 
-    pthread_mutex_lock(&tgt_mutex);
+    tgt_lock();
     LIST_FOREACH(maker, &makers, tgt_link)
     if (maker->xrcd == xrcd && maker->pub.qp.qp_num == number)
         break;
@@ -91,7 +109,7 @@ static struct ibv_qp_obj *tgt_join(struct ibv_qp_obj *obj, const struct xrcd *xr
         obj->qp = maker->qp;
         LIST_INSERT_HEAD(&maker->openers, obj, tgt_link);
     }
-    pthread_mutex_unlock(&tgt_mutex);
+    tgt_unlock();
     return maker;
 }
 
@@ -135,7 +153,7 @@ struct ibv_qp_obj *ibv_tgt_leave(struct ibv_qp_obj *obj, bool *keep)
 {
     struct ibv_qp_obj *maker = obj->maker != NULL ? obj->maker : obj;
 
-    pthread_mutex_lock(&tgt_mutex);
+    tgt_lock();
     if (maker == obj)
         obj->left = true;
     else
@@ -143,9 +161,20 @@ struct ibv_qp_obj *ibv_tgt_leave(struct ibv_qp_obj *obj, bool *keep)
     bool last = maker->left && LIST_EMPTY(&maker->openers);
     if (last)
         LIST_REMOVE(maker, tgt_link);
-    pthread_mutex_unlock(&tgt_mutex);
+    tgt_unlock();
     *keep = maker == obj && !last;
     return last ? maker : NULL;
+}
+
+void ibv_tgt_return(struct ibv_qp_obj *obj, struct ibv_qp_obj *maker)
+{
+    tgt_lock();
+    if (maker == obj)
+        obj->left = false;
+    else
+        LIST_INSERT_HEAD(&maker->openers, obj, tgt_link);
+    LIST_INSERT_HEAD(&makers, maker, tgt_link);
+    tgt_unlock();
 }
 
 static void tgt_push(struct ibv_qp_obj *obj, int type)
@@ -159,10 +188,10 @@ void ibv_tgt_event(struct ibv_qp_obj *maker, int type)
 {
     struct ibv_qp_obj *obj;
 
-    pthread_mutex_lock(&tgt_mutex);
+    tgt_lock();
     if (!maker->left)
         tgt_push(maker, type);
     LIST_FOREACH(obj, &maker->openers, tgt_link)
     tgt_push(obj, type);
-    pthread_mutex_unlock(&tgt_mutex);
+    tgt_unlock();
 }

@@ -82,6 +82,12 @@ static int fake_free(void *object)
     return 0;
 }
 
+void verbena_fork_hook(enum verbena_fork_rank rank, const struct verbena_fork_hook *hook)
+{
+    (void)rank;
+    (void)hook;
+}
+
 int verbena_device_list(struct verbena_device **out, size_t *n)
 {
     int err = fake_fail();

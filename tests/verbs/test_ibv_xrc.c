@@ -198,6 +198,36 @@ static void target__has_but_a_domain(void **state)
     rig_down(&r);
 }
 
+/* The engine refuses, as in a forked child: the handles stay, and go later. */
+static void target__not_destroyed(void **state)
+{
+    (void)state;
+    struct rig r = rig_up();
+    struct ibv_qp_init_attr_ex ex = {
+        .qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = r.xrcd};
+    struct ibv_qp *made = ibv_create_qp_ex(r.ctx, &ex);
+    assert_non_null(made);
+    struct ibv_qp_open_attr attr = {.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+                                                 IBV_QP_OPEN_ATTR_TYPE,
+                                    .qp_num = made->qp_num,
+                                    .xrcd = r.xrcd,
+                                    .qp_type = IBV_QPT_XRC_RECV};
+
+    for (unsigned i = 0; i < 2; i++) {
+        fake.fail = EIO;
+        assert_int_equal(ibv_destroy_qp(made), EIO);
+    }
+    struct ibv_qp *opened = ibv_open_qp(r.ctx, &attr);
+    assert_non_null(opened);
+    assert_int_equal(ibv_destroy_qp(made), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        fake.fail = EIO;
+        assert_int_equal(ibv_destroy_qp(opened), EIO);
+    }
+    assert_int_equal(ibv_destroy_qp(opened), 0);
+    rig_down(&r);
+}
+
 static void initiator__posts_with_a_number(void **state)
 {
     (void)state;
@@ -285,6 +315,7 @@ int main(void)
         cmocka_unit_test_setup(srq__what_it_needs, reset),
         cmocka_unit_test_setup(srq_number__of_a_basic_one, reset),
         cmocka_unit_test_setup(target__has_but_a_domain, reset),
+        cmocka_unit_test_setup(target__not_destroyed, reset),
         cmocka_unit_test_setup(initiator__posts_with_a_number, reset),
         cmocka_unit_test_setup(post__of_rc_has_no_number, reset),
         cmocka_unit_test_setup(rc__takes_no_xrc_srq, reset),

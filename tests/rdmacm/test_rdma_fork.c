@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_rdma_fork.c: forks while other threads are in the midst of calls of both libraries,
+ * whichever of them the program called first.
+ */
+#include "../skips.h"
+#include "cm_rig.h"
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { FORKS = UNDER_ASAN ? 60 : 800, WORKS_EVERY = 50, CHILD_SECONDS = 20, WORKER_SECONDS = 90 };
+
+static _Atomic bool stop;
+static _Atomic unsigned refused, opened, changed; /* how often threads came round */
+
+static bool channel_works(void)
+{
+    struct rdma_event_channel *ch = rdma_create_event_channel();
+    if (ch != NULL)
+        rdma_destroy_event_channel(ch);
+    return ch != NULL;
+}
+
+static bool verbs_work(void)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_context *ctx = list != NULL && list[0] != NULL ? ibv_open_device(list[0]) : NULL;
+    struct ibv_device_attr attr;
+    bool good = ctx != NULL && ibv_query_device(ctx, &attr) == 0;
+    if (ctx != NULL)
+        good = ibv_close_device(ctx) == 0 && good;
+    if (list != NULL)
+        ibv_free_device_list(list);
+    return good;
+}
+
+/* As far as the answer that nobody listens: callbacks push events. */
+static bool connect_is_refused(void)
+{
+    struct rdma_cm_id *id;
+    struct rdma_conn_param param = {.qp_num = 2};
+    union rig_addr dst = rig_addr("127.0.0.1", 4711);
+
+    if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) != 0)
+        return false;
+    bool good = rdma_resolve_addr(id, NULL, &dst.sa, 1000) == 0 &&
+                rdma_resolve_route(id, 1000) == 0 && rdma_connect(id, &param) == -1 &&
+                errno == ECONNREFUSED;
+    return rdma_destroy_id(id) == 0 && good;
+}
+
+static void *connects(void *unused)
+{
+    while (!atomic_load(&stop) && connect_is_refused())
+        atomic_fetch_add(&refused, 1);
+    return unused;
+}
+
+static void *opens(void *unused)
+{
+    while (!atomic_load(&stop) && verbs_work())
+        atomic_fetch_add(&opened, 1);
+    return unused;
+}
+
+static void *changes(void *unused)
+{
+    while (!atomic_load(&stop) && channel_works()) {
+        struct ibv_context **list = rdma_get_devices(NULL);
+        if (list == NULL)
+            break;
+        rdma_free_devices(list);
+        atomic_fetch_add(&changed, 1);
+    }
+    return unused;
+}
+
+/* works: the child makes calls itself. */
+static bool child_ends(bool works)
+{
+    pid_t pid = fork();
+    int status = -1;
+
+    if (pid == 0) {
+        alarm(CHILD_SECONDS); /* ends one that waits for ever */
+        /* AddressSanitizer's allocator keeps locks of the parent's threads. */
+        _exit(UNDER_ASAN || !works || (verbs_work() && channel_works() && connect_is_refused())
+                  ? 0
+                  : 1);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+/* 0, or what went wrong. */
+static int worker(bool verbs_first)
+{
+    void *(*const mains[])(void *) = {connects, opens, changes};
+    pthread_t t[3];
+    unsigned forks = 0;
+
+    alarm(WORKER_SECONDS);
+    for (unsigned i = 0; i < 2; i++)
+        if (!(verbs_first == (i == 0) ? verbs_work() : channel_works()))
+            return 1;
+    for (unsigned i = 0; i < 3; i++)
+        if (pthread_create(&t[i], NULL, mains[i], NULL) != 0)
+            return 2;
+    while (forks < FORKS && child_ends(forks % WORKS_EVERY == 0))
+        forks++;
+    unsigned r = atomic_load(&refused), o = atomic_load(&opened), c = atomic_load(&changed);
+    /* None gave up: each comes round once more. */
+    while (atomic_load(&refused) == r || atomic_load(&opened) == o || atomic_load(&changed) == c)
+        usleep(1000);
+    atomic_store(&stop, true);
+    for (unsigned i = 0; i < 3; i++)
+        pthread_join(t[i], NULL);
+    return forks == FORKS ? 0 : 3;
+}
+
+/* In a process of its own that has called nothing yet. */
+static void expect_worker(bool verbs_first)
+{
+    int status = -1;
+
+    if (UNDER_TSAN)
+        SKIP_TEST("ThreadSanitizer's runtime lets no thread start in a forked child");
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(worker(verbs_first));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static void fork__verbs_called_first(void **state)
+{
+    (void)state;
+    expect_worker(true);
+}
+
+static void fork__channel_created_first(void **state)
+{
+    (void)state;
+    expect_worker(false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fork__verbs_called_first),
+        cmocka_unit_test(fork__channel_created_first),
+    };
+
+    return cmocka_run_group_tests(tests, rig_setup, NULL);
+}
