@@ -158,12 +158,16 @@ def stage_build(check):
     """gcc as released, clang with ASan and UBSan, gcc with TSan; all with -Werror."""
     for name, (options, env) in BUILDS.items():
         folder = os.path.join(ROOT, name)
-        if not os.path.exists(os.path.join(folder, "build.ninja")):
+        setup = ["meson", "setup", folder, *options]
+        if os.path.exists(os.path.join(folder, "build.ninja")):
+            # Libraries that only tests need may have been absent when ./run demo configured it.
+            setup.append("--reconfigure")
+        else:
             # A folder without build.ninja is a configuration that failed, or our logs: begin again.
             shutil.rmtree(os.path.join(folder, "meson-private"), ignore_errors=True)
-            if not check.command("setup " + name, ["meson", "setup", folder, *options], env=env):
-                check.broken.add(name)
-                continue
+        if not check.command("setup " + name, setup, env=env):
+            check.broken.add(name)
+            continue
         command = ["ninja", "-C", folder, "-j", str(JOBS)]
         if name == "build-tsan":  # only what runs there
             live = known_tests(name, ["live"])
