@@ -32,10 +32,12 @@ void event_queue_fini(struct event_queue *q)
 {
     static const struct timespec moment = {.tv_nsec = 1000000};
 
+    if (q->pid != getpid()) { /* a thread that a forked child does not have may hold the mutex */
+        close(q->fd);
+        return;
+    }
     pthread_mutex_lock(&q->mutex);
     q->closed = true;
-    if (q->pid != getpid())
-        q->getters = 0; /* a forked child has none of them */
     while (q->getters != 0) {
         uint64_t wake = q->getters;
         ssize_t n = write(q->fd, &wake, sizeof(wake));
