@@ -48,7 +48,7 @@ static void host_child(void)
     if (locked != NULL) /* the thread's, before it took the locks */
         pthread_setcancelstate(locked->rx.cancel_state, NULL);
     fork_host = NULL;
-    pthread_mutex_init(&host_open_lock, NULL);
+    pthread_mutex_unlock(&host_open_lock); /* ours: the thread that forked took it */
 }
 
 static const struct verbena_fork_hook host_hook = {host_prepare, host_parent, host_child};
