@@ -316,7 +316,6 @@ bool files_counts(const struct files_node *node)
 
 static ssize_t read_gid(const struct files_source *s, const struct files_node *node, char *text)
 {
-    static const uint8_t none[16];
     struct verbena_gid *gids = calloc(VERBENA_GID_TABLE_SIZE, sizeof(*gids));
     int err = gids == NULL ? -ENOMEM : s->gids(&node->device, gids);
     struct verbena_gid g = {0};
@@ -326,15 +325,14 @@ static ssize_t read_gid(const struct files_source *s, const struct files_node *n
     free(gids);
     if (err < 0)
         return err;
-    bool empty = memcmp(g.addr.b, none, sizeof(none)) == 0;
     if (node->row->content == GID) {
         int at = 0;
-        for (unsigned i = 0; i < sizeof(none); i += 2)
+        for (unsigned i = 0; i < sizeof(g.addr.b); i += 2)
             at += sprintf(text + at, "%02x%02x%c", g.addr.b[i], g.addr.b[i + 1],
-                          i + 2 < sizeof(none) ? ':' : '\n');
+                          i + 2 < sizeof(g.addr.b) ? ':' : '\n');
         return at;
     }
-    if (empty)
+    if (verbena_gid_empty(&g))
         return -EINVAL;
     if (node->row->content == GID_TYPE)
         return sprintf(text, "RoCE v2\n");

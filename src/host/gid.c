@@ -13,12 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_zero(const struct net_addr *a)
-{
-    static const struct net_addr zero;
-    return memcmp(a, &zero, sizeof(zero)) == 0;
-}
-
 /* 0: link-local, 1: IPv4, 2: other IPv6; -1: not an address for us. */
 static int address_class(const struct sockaddr *a, struct net_addr *out)
 {
@@ -83,7 +77,7 @@ static unsigned place_for(const struct verbena_context *ctx, const struct net_ad
 {
     unsigned hole = VERBENA_GID_TABLE_SIZE;
     for (unsigned i = VERBENA_GID_TABLE_SIZE; i-- > 0;) {
-        if (!is_zero(&ctx->gid[i].addr))
+        if (!verbena_gid_empty(&ctx->gid[i]))
             continue;
         if (memcmp(&ctx->gid_was[i], a, sizeof(*a)) == 0)
             return i;
@@ -125,7 +119,7 @@ int gid_read(struct verbena_context *ctx)
         return got;
     pthread_mutex_lock(&ctx->gid_lock);
     for (unsigned i = 0; i < VERBENA_GID_TABLE_SIZE; i++) {
-        if (!is_zero(&ctx->gid[i].addr) && find(now, (unsigned)got, &ctx->gid[i].addr) < 0) {
+        if (!verbena_gid_empty(&ctx->gid[i]) && find(now, (unsigned)got, &ctx->gid[i].addr) < 0) {
             memset(&ctx->gid[i], 0, sizeof(ctx->gid[i]));
             changed = true;
         }
@@ -182,7 +176,7 @@ int verbena_gid_query(struct verbena_context *ctx, unsigned index, struct verben
     pthread_mutex_lock(&ctx->gid_lock);
     *out = ctx->gid[index];
     pthread_mutex_unlock(&ctx->gid_lock);
-    return is_zero(&out->addr) ? -ENODATA : 0;
+    return verbena_gid_empty(out) ? -ENODATA : 0;
 }
 
 static bool copy_open(const struct verbena_device *d, struct verbena_gid *out)

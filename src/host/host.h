@@ -58,6 +58,13 @@ struct verbena_gid {
     unsigned ifindex;
 };
 
+/* No address has this place of the table. */
+static inline bool verbena_gid_empty(const struct verbena_gid *g)
+{
+    static const struct net_addr none;
+    return memcmp(&g->addr, &none, sizeof(none)) == 0;
+}
+
 /* Called while progress is made, on any thread, with no engine lock held. They must not call back
  * into host.h. */
 struct verbena_callbacks {

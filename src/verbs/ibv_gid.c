@@ -37,12 +37,6 @@ VERBS_ABI int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int i
     return 0;
 }
 
-static bool gid_is_empty(const struct verbena_gid *g)
-{
-    static const struct net_addr none;
-    return memcmp(&g->addr, &none, sizeof(none)) == 0;
-}
-
 static struct ibv_gid_entry gid_entry(uint32_t index, const struct verbena_gid *g)
 {
     struct ibv_gid_entry e = {
@@ -87,7 +81,7 @@ VERBS_ABI ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_g
     if (err != 0)
         return err;
     for (uint32_t i = 0; i < VERBENA_GID_TABLE_SIZE; i++) {
-        if (gid_is_empty(&table[i]))
+        if (verbena_gid_empty(&table[i]))
             continue;
         if (n == max_entries)
             return -EINVAL;
