@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
+
+#include "verbena/path.h"
 
 /* Limits that no configuration exceeds. What a given NIC offers is in struct nic_config. */
 enum {
@@ -142,7 +143,6 @@ struct nic_sge {
     uint32_t lkey;
 };
 
-struct nic_path;
 /* A send work request. The SGE array is read only during the post. */
 struct nic_send_wr {
     uint64_t wr_id;
@@ -181,44 +181,6 @@ struct nic_wc {
     uint16_t flags; /* enum wc_flags */
     uint8_t sl;     /* UD: which header stands for the GRH, datagram.c says why so; else 0 */
 };
-
-/* An IPv6 address, or an IPv4 one as ::ffff:a.b.c.d: what a RoCE v2 GID is. */
-struct net_addr {
-    uint8_t b[16];
-};
-
-/* The addresses and header fields that all packets of one QP (or one UD datagram) carry. */
-struct nic_path {
-    struct net_addr local;  /* our GID: source of what we send, destination of what we accept */
-    struct net_addr remote; /* the peer's GID */
-    uint32_t scope_id;      /* interface index for link-local addresses, else 0 */
-    uint16_t udp_sport;     /* 0xC000..0xFFFF; a port may map it onto the nearest one it owns */
-    uint8_t traffic_class;  /* DSCP << 2 | ECN */
-    uint8_t hop_limit;
-    uint32_t flow_label; /* 20 bits */
-};
-_Static_assert(sizeof(struct nic_path) == 44, "no padding: memcmp compares paths");
-
-static inline bool net_addr_is_v4(const struct net_addr *a)
-{
-    return memcmp(a->b, (const uint8_t[12]){[10] = 0xff, [11] = 0xff}, 12) == 0;
-}
-
-static inline bool net_addr_is_link_local(const struct net_addr *a)
-{
-    return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
-}
-
-/* A multicast address of either family. */
-static inline bool net_addr_is_group(const struct net_addr *a)
-{
-    return net_addr_is_v4(a) ? (a->b[12] & 0xf0) == 0xe0 : a->b[0] == 0xff;
-}
-
-static inline bool nic_path_equal(const struct nic_path *a, const struct nic_path *b)
-{
-    return memcmp(a, b, sizeof(*a)) == 0;
-}
 
 /* Which fields of struct nic_qp_attr a modify sets; values as IBV_QP_*. */
 enum qp_attr_mask {
@@ -267,6 +229,8 @@ struct nic_qp_attr {
     uint32_t rq_psn;
     uint32_t sq_psn;
     uint32_t dest_qpn;
+    uint32_t rate_limit_kbps; /* 0: none; with QP_ATTR_RATE_LIMIT, as the next one */
+    uint32_t max_burst_bytes; /* 0: the usual, pacer.h */
 };
 
 struct nic_qp_cap {
