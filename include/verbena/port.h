@@ -40,6 +40,7 @@ struct train {
     const struct nic_path *path;
     uint32_t packet_bytes;
     uint32_t total_bytes; /* of all packets */
+    uint32_t max_bytes;   /* while it is filled: how far; one packet always has room */
     uint16_t packets;     /* >= 1 when handed over */
     uint16_t spans;
     struct train_packet packet[TRAIN_MAX_PACKETS];

@@ -56,6 +56,7 @@ int nic_create(const struct nic_config *config, struct nic **out)
     TAILQ_INIT(&nic->held);
     atomic_store(&nic->first_held_ns, UINT64_MAX);
     heap_init(&nic->timers);
+    nic->train.max_bytes = TRAIN_MAX_BYTES;
     atomic_store(&nic->first_deadline_ns, UINT64_MAX);
     *out = nic;
     return 0;
@@ -410,6 +411,52 @@ static struct qp *ready_take(struct nic *nic)
     return qp;
 }
 
+enum { PACKET_HEADERS_MAX_BYTES = 64 }; /* BTH, ICRC and all that can be between */
+
+/* Requests of a QP that has a limit; false: none now, it is ready again when there may be. */
+static bool paced_open(struct qp *qp, uint64_t now_ns, struct train *t)
+{
+    uint32_t packet = qp->attr.path_mtu_bytes + PACKET_HEADERS_MAX_BYTES;
+    uint32_t room = pacer_room(&qp->pacer, now_ns, packet);
+    if (room == 0) {
+        if (qp->req.next_wqe != qp->sq.tail)
+            timers_paced(qp);
+        return false;
+    }
+    t->max_bytes = room < TRAIN_MAX_BYTES ? room : TRAIN_MAX_BYTES;
+    return true;
+}
+
+static void paced_sent(struct qp *qp, uint64_t now_ns, struct train *t)
+{
+    /* Each datagram has a path of its own, which slows down those behind it. */
+    if (qp->type == QP_TYPE_UD)
+        pacer_limit(&qp->pacer, now_ns, PACER_PATH, t->path->rate_kbps);
+    if (qp->pacer.kbps == 0)
+        return;
+    pacer_sent(&qp->pacer, now_ns, t->total_bytes);
+    /* It may be long before the next packet asks for an ACK. */
+    if (!qp_unreliable(qp))
+        t->packet[t->packets - 1].h.bth.ack_req = true;
+}
+
+static bool next_requests(struct qp *qp, uint64_t now_ns, struct train *t)
+{
+    bool any;
+    if (qp->pacer.kbps != 0 && !paced_open(qp, now_ns, t))
+        return false;
+    if (qp->type == QP_TYPE_UD)
+        any = datagram_next(qp, t);
+    else if (qp->type == QP_TYPE_UC)
+        any = unreliable_next(qp, t);
+    else
+        any = requester_next(qp, now_ns, t);
+    t->max_bytes = TRAIN_MAX_BYTES;
+    if (any && (qp->pacer.kbps | t->path->rate_kbps) != 0)
+        paced_sent(qp, now_ns, t);
+    return any;
+}
+
 /*
  * Replies go before requests, as the peer waits for them; but a peer that keeps on asking (be it
  * for a receive, RNR NAK after RNR NAK) must not silence this side's requests: trains take turns. A
@@ -419,16 +466,16 @@ static struct qp *ready_take(struct nic *nic)
 static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
 {
     if (qp_unreliable(qp))
-        return qp->type == QP_TYPE_UD ? datagram_next(qp, t) : unreliable_next(qp, t);
+        return next_requests(qp, now_ns, t);
     train_begin(t, &qp->attr.path);
     bool requests_first = responder_hurries(qp) ? qp->last_train == LAST_TRAIN_REPLIES
                                                 : qp->last_train != LAST_TRAIN_REQUESTS;
-    if (requests_first && requester_next(qp, now_ns, t)) {
+    if (requests_first && next_requests(qp, now_ns, t)) {
         qp->last_train = LAST_TRAIN_REQUESTS;
         responder_add_ack(qp, t);
     } else if (responder_next(qp, now_ns, t)) {
         qp->last_train = LAST_TRAIN_REPLIES;
-    } else if (!requests_first && requester_next(qp, now_ns, t)) {
+    } else if (!requests_first && next_requests(qp, now_ns, t)) {
         qp->last_train = LAST_TRAIN_REQUESTS;
     } else {
         qp->last_train = LAST_TRAIN_NONE;

@@ -192,6 +192,7 @@ static void enter_reset(struct qp *qp)
     qp->attr = (struct nic_qp_attr){0};
     qp->req = (struct requester){0};
     qp->resp = (struct responder){0};
+    qp->pacer = (struct pacer){0};
     qp->sqd_pending = false;
 }
 
@@ -283,8 +284,22 @@ static void copy_values(struct nic_qp_attr *to, const struct nic_qp_attr *a, uns
     COPY(QP_ATTR_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
     COPY(QP_ATTR_MIN_RNR_TIMER, min_rnr_timer);
     COPY(QP_ATTR_DEST_QPN, dest_qpn);
+    COPY(QP_ATTR_RATE_LIMIT, rate_limit_kbps);
+    COPY(QP_ATTR_RATE_LIMIT, max_burst_bytes);
 #undef COPY
     to->access_flags &= ACCESS_KNOWN;
+}
+
+/* The limits of the attributes are in force. What waits for the old ones looks again. */
+static void pace(struct qp *qp)
+{
+    uint64_t now_ns = atomic_load_explicit(&qp->nic->now_ns, memory_order_relaxed);
+
+    pacer_limit(&qp->pacer, now_ns, PACER_PROGRAM, qp->attr.rate_limit_kbps);
+    pacer_burst(&qp->pacer, now_ns, qp->attr.max_burst_bytes);
+    if (qp->type != QP_TYPE_UD) /* whose datagrams have paths of their own */
+        pacer_limit(&qp->pacer, now_ns, PACER_PATH, qp->attr.path.rate_kbps);
+    nic_qp_ready(qp);
 }
 
 static void enter_rts(struct qp *qp, enum qp_state from)
@@ -324,6 +339,8 @@ static int modify(struct qp *qp, const struct nic_qp_attr *attr, unsigned mask)
         (mask & ~(unsigned)QP_ATTR_STATE) != 0)
         return -EINVAL;
     copy_values(&qp->attr, attr, mask);
+    if (mask & (QP_ATTR_RATE_LIMIT | QP_ATTR_AV))
+        pace(qp);
     switch (to) {
     case QP_STATE_RESET:
         enter_reset(qp);

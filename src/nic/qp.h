@@ -13,6 +13,7 @@
 #include "nic/cq.h"
 #include "nic/event.h"
 #include "nic/mem.h"
+#include "nic/pacer.h"
 #include "nic/roce/roce_qp.h"
 #include "nic/wq.h"
 #include "verbena/types.h"
@@ -56,6 +57,7 @@ struct qp {
     struct recv_current recv; /* what the responder is filling */
     struct requester req;
     struct responder resp;
+    struct pacer pacer;         /* of its requests; what answers the peer is not held back */
     _Atomic uint32_t windows;   /* of type 2, bound to it */
     bool sqd_pending;           /* SQD asked for, not drained yet */
     enum last_train last_train; /* nic_output */

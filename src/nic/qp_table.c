@@ -32,6 +32,7 @@
 #define DEST_RD  QP_ATTR_MAX_DEST_RD_ATOMIC
 #define MIG      QP_ATTR_PATH_MIG_STATE
 #define DEST_QPN QP_ATTR_DEST_QPN
+#define RATE     QP_ATTR_RATE_LIMIT
 
 #define RESET QP_STATE_RESET
 #define INIT  QP_STATE_INIT
@@ -47,6 +48,7 @@
 #define RTR_OPT (ALT | ACCESS | PKEY)
 #define RTS_OPT (CUR | ALT | ACCESS | MIG)
 #define SQD_OPT (AV | ALT | ACCESS | PKEY | MIG)
+#define SQD_RC  (SQD_OPT | PORT | REQUEST | DEST_RD | RNR)
 
 static const struct qp_transition transition[] = {
     {ALL,        RESET, RESET, 0,                    0                                       },
@@ -78,27 +80,29 @@ static const struct qp_transition transition[] = {
     {T(XRC_INI), INIT,  RTR,   PEER,                 RTR_OPT | DEST_RD | RNR                 },
     {DGRAM,      INIT,  RTR,   0,                    PKEY | QKEY                             },
 
-    {T(RC),      RTR,   RTS,   SQ_PSN | REQUEST,     RTS_OPT | RNR                           },
-    {T(XRC_INI), RTR,   RTS,   SQ_PSN | REQUEST,     RTS_OPT                                 },
+    {T(RC),      RTR,   RTS,   SQ_PSN | REQUEST,     RTS_OPT | RNR | RATE                    },
+    {T(XRC_INI), RTR,   RTS,   SQ_PSN | REQUEST,     RTS_OPT | RATE                          },
     {T(XRC_TGT), RTR,   RTS,   SQ_PSN | TIMEOUT,     RTS_OPT | RNR | RETRY | RD              },
-    {T(UC),      RTR,   RTS,   SQ_PSN,               RTS_OPT                                 },
-    {DGRAM,      RTR,   RTS,   SQ_PSN,               CUR | QKEY                              },
+    {T(UC),      RTR,   RTS,   SQ_PSN,               RTS_OPT | RATE                          },
+    {DGRAM,      RTR,   RTS,   SQ_PSN,               CUR | QKEY | RATE                       },
 
-    {RESP,       RTS,   RTS,   0,                    RTS_OPT | RNR                           },
-    {NORESP,     RTS,   RTS,   0,                    RTS_OPT                                 },
-    {DGRAM,      RTS,   RTS,   0,                    CUR | QKEY                              },
+    {T(RC),      RTS,   RTS,   0,                    RTS_OPT | RNR | RATE                    },
+    {T(XRC_TGT), RTS,   RTS,   0,                    RTS_OPT | RNR                           },
+    {NORESP,     RTS,   RTS,   0,                    RTS_OPT | RATE                          },
+    {DGRAM,      RTS,   RTS,   0,                    CUR | QKEY | RATE                       },
 
     {ALL,        RTS,   SQD,   0,                    NOTIFY                                  },
 
-    {RESP,       SQD,   RTS,   0,                    RTS_OPT | RNR                           },
-    {NORESP,     SQD,   RTS,   0,                    RTS_OPT                                 },
-    {DGRAM,      SQD,   RTS,   0,                    CUR | QKEY                              },
+    {T(RC),      SQD,   RTS,   0,                    RTS_OPT | RNR | RATE                    },
+    {T(XRC_TGT), SQD,   RTS,   0,                    RTS_OPT | RNR                           },
+    {NORESP,     SQD,   RTS,   0,                    RTS_OPT | RATE                          },
+    {DGRAM,      SQD,   RTS,   0,                    CUR | QKEY | RATE                       },
 
-    {T(RC),      SQD,   SQD,   0,                    SQD_OPT | PORT | REQUEST | DEST_RD | RNR},
-    {T(XRC_INI), SQD,   SQD,   0,                    SQD_OPT | PORT | REQUEST                },
+    {T(RC),      SQD,   SQD,   0,                    SQD_RC | RATE                           },
+    {T(XRC_INI), SQD,   SQD,   0,                    SQD_OPT | PORT | REQUEST | RATE         },
     {T(XRC_TGT), SQD,   SQD,   0,                    SQD_OPT | PORT | TIMEOUT | DEST_RD | RNR},
-    {T(UC),      SQD,   SQD,   0,                    SQD_OPT                                 },
-    {DGRAM,      SQD,   SQD,   0,                    PKEY | QKEY                             },
+    {T(UC),      SQD,   SQD,   0,                    SQD_OPT | RATE                          },
+    {DGRAM,      SQD,   SQD,   0,                    PKEY | QKEY | RATE                      },
 
  /* SQE: the send queue alone has failed; a reliable QP goes to ERR instead. */
     {T(UC),      SQE,   RTS,   0,                    CUR | ACCESS                            },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * timers.c: what each protocol event means for a QP's two deadlines: the ack timer of the requester
- * and the wait that an RNR NAK asks for. No other file arms one.
+ * timers.c: what each protocol event means for a QP's deadlines: the ack timer of the requester,
+ * the wait that an RNR NAK asks for, and that of the pacer. No other file arms one.
  */
 #include "nic/timers.h"
 
@@ -52,17 +52,24 @@ void timers_rnr_nak(struct qp *qp, uint64_t now_ns, uint8_t code)
     nic_set_deadline(qp, qp->req.rnr_deadline_ns);
 }
 
+void timers_paced(struct qp *qp)
+{
+    nic_set_deadline(qp, qp->pacer.opens_ns);
+}
+
 void timers_stop(struct qp *qp)
 {
     qp->req.ack_deadline_ns = 0;
     qp->req.rnr_deadline_ns = 0;
     qp->req.rnr_wait = false;
+    qp->pacer.opens_ns = 0;
     nic_clear_deadline(qp);
 }
 
 void timers_expire(struct qp *qp, uint64_t now_ns)
 {
     struct requester *r = &qp->req;
+    struct pacer *p = &qp->pacer;
     if (r->rnr_deadline_ns != 0 && r->rnr_deadline_ns <= now_ns) {
         r->rnr_deadline_ns = 0;
         r->rnr_wait = false;
@@ -72,6 +79,12 @@ void timers_expire(struct qp *qp, uint64_t now_ns)
         r->ack_deadline_ns = 0;
         requester_timeout(qp, now_ns);
     }
+    if (p->opens_ns != 0 && p->opens_ns <= now_ns) {
+        p->opens_ns = 0;
+        nic_qp_ready(qp);
+    }
+    if (p->opens_ns != 0)
+        nic_set_deadline(qp, p->opens_ns);
     if (r->rnr_deadline_ns != 0)
         nic_set_deadline(qp, r->rnr_deadline_ns);
     if (r->ack_deadline_ns != 0)

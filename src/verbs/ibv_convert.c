@@ -178,6 +178,7 @@ int convert_qp_attr_to_nic(const struct ibv_qp_attr *from, unsigned mask, struct
     to->rq_psn = from->rq_psn & 0xffffff; /* as the kernel: programs pass 32 random bits */
     to->sq_psn = from->sq_psn & 0xffffff;
     to->dest_qpn = from->dest_qp_num;
+    to->rate_limit_kbps = from->rate_limit;
     if ((mask & IBV_QP_PATH_MTU) != 0) {
         to->path_mtu_bytes = convert_mtu_to_bytes(from->path_mtu);
         if (to->path_mtu_bytes == 0)
@@ -208,4 +209,5 @@ void convert_qp_attr_from_nic(const struct nic_qp_attr *from, struct ibv_qp_attr
     to->timeout = from->timeout;
     to->retry_cnt = from->retry_cnt;
     to->rnr_retry = from->rnr_retry;
+    to->rate_limit = from->rate_limit_kbps;
 }

@@ -25,7 +25,7 @@ static struct train_packet *add(uint8_t opcode, uint32_t psn, uint32_t bytes)
 static int empty(void **state)
 {
     (void)state;
-    train = (struct train){0};
+    train = (struct train){.max_bytes = TRAIN_MAX_BYTES};
     return 0;
 }
 

@@ -28,7 +28,7 @@ bool train_fits(const struct train *t, uint32_t packet_bytes, uint16_t spans_nee
     /* Only the last packet may be smaller: after a smaller one the train is closed. */
     bool closed = t->total_bytes != t->packets * t->packet_bytes;
     return !closed && t->packets < TRAIN_MAX_PACKETS && packet_bytes <= t->packet_bytes &&
-           t->total_bytes + packet_bytes <= TRAIN_MAX_BYTES;
+           t->total_bytes + packet_bytes <= t->max_bytes;
 }
 
 struct train_packet *train_add_to(struct train *t, uint32_t dest_qp, uint8_t opcode, struct psn psn,
