@@ -164,6 +164,7 @@ static void unbind(struct verbena_cm_id *id)
     if (s == NULL)
         return;
     s->holder = NULL;
+    port_udp_service_rest(s->claim, host_now_ns());
     if (s->connections == 0)
         atomic_store(&id->host->connect.tidy_due, true);
 }
@@ -273,6 +274,7 @@ static int claim(struct verbena_cm_id *id, struct connect_service *s, uint32_t f
                                                 &s->service_id, &s->claim);
     if (err != 0)
         return err;
+    port_udp_service_rest(s->claim, host_now_ns()); /* until verbena_cm_listen */
     s->holder = id;
     id->bound = s;
     TAILQ_INSERT_TAIL(&h->connect.services, s, link);
@@ -412,6 +414,7 @@ int verbena_cm_listen(struct verbena_cm_id *id, unsigned backlog)
         err = cm_listen(id->host->connect.cm, &service, backlog, id, &id->cm_id);
     }
     if (err == 0) {
+        port_udp_service_rest(s->claim, 0);
         bool v4 =
             s->bind == CM_BIND_ANY_V4 || (s->bind == CM_BIND_ADDR && net_addr_is_v4(&s->addr));
         connect_expect(id, s->bind == CM_BIND_ANY ? CONNECT_V4 | CONNECT_V6
@@ -434,8 +437,10 @@ void verbena_cm_unlisten(struct verbena_cm_id *id)
 {
     if (!enter_port(id))
         return;
-    if (listening(id))
+    if (listening(id)) {
         forget_connection(id);
+        port_udp_service_rest(id->bound->claim, host_now_ns());
+    }
     leave_port(id, 0);
 }
 

@@ -41,20 +41,18 @@ enum {
     AT_FIRST_ID = AT_MAD + MAD_HEADER_BYTES,
     AT_SECOND_ID = AT_FIRST_ID + 4,
     AT_SERVICE_ID = AT_FIRST_ID + 8,
-    CM_PACKET_BYTES = AT_MAD + MAD_BYTES + ICRC_BYTES,
     LOOKS = 4, /* at listeners in the way, which may give up */
     LOOK_MS = 2,
 };
 
 enum udp_service_bind { BIND_ADDR, BIND_ANY_V4, BIND_ANY_V6, BIND_ANY };
 
-/* What is looked up in this order for a message to an address. */
 enum { LOOKUPS = 3 };
 
 void udp_service_parse(const uint8_t *packet, uint32_t n, struct udp_route *out)
 {
     *out = (struct udp_route){.kind = UDP_ROUTE_OWN};
-    if (n != CM_PACKET_BYTES || packet[0] != opcode_make(SERVICE_UD, OP_SEND_ONLY) ||
+    if (n != UDP_CM_PACKET_BYTES || packet[0] != opcode_make(SERVICE_UD, OP_SEND_ONLY) ||
         packet[AT_MAD] != MAD_BASE_VERSION || packet[AT_CLASS] != MAD_CLASS_CM ||
         packet[AT_CLASS_VERSION] != MAD_CLASS_CM_VERSION || packet[AT_METHOD] != MAD_METHOD_SEND)
         return;
@@ -135,17 +133,33 @@ static const struct udp_service *service_own(const struct port_udp *u, uint64_t 
 
 /* Routing. */
 
+/* What is looked up, the narrowest first, for a message to an address. */
+static enum udp_service_bind lookup(unsigned i, const struct net_addr *dst)
+{
+    const enum udp_service_bind look[LOOKUPS] = {
+        BIND_ADDR, net_addr_is_v4(dst) ? BIND_ANY_V4 : BIND_ANY_V6, BIND_ANY};
+    return look[i];
+}
+
+static const struct udp_service *own_for(const struct port_udp *u, uint64_t id,
+                                         const struct net_addr *dst)
+{
+    const struct udp_service *s = NULL;
+    for (unsigned i = 0; i < LOOKUPS && s == NULL; i++)
+        s = service_own(u, id, lookup(i, dst), dst);
+    return s;
+}
+
 /* To the process that listens. false: it is this one, or nobody does: our CM says so. */
 static bool to_listener(struct port_udp *u, uint64_t id, const struct udp_run *run, uint8_t *packet,
                         uint32_t n, uint16_t index)
 {
-    const enum udp_service_bind look[LOOKUPS] = {
-        BIND_ADDR, net_addr_is_v4(&run->dst) ? BIND_ANY_V4 : BIND_ANY_V6, BIND_ANY};
     bool full = false;
     for (unsigned i = 0; i < LOOKUPS; i++) {
-        if (service_own(u, id, look[i], &run->dst) != NULL)
+        enum udp_service_bind look = lookup(i, &run->dst);
+        if (service_own(u, id, look, &run->dst) != NULL)
             return false;
-        int fd = service_dial(u, id, look[i], &run->dst);
+        int fd = service_dial(u, id, look, &run->dst);
         /* A queue that is full says nothing of whose it is: another's must not stand before ours.
          */
         full = full || fd == -EAGAIN;
@@ -198,25 +212,56 @@ static bool to_slot(struct port_udp *u, uint32_t slot, const struct udp_run *run
     return true;
 }
 
+bool udp_service_waits(struct port_udp *u, uint64_t id, const struct net_addr *dst)
+{
+    for (unsigned i = 0; i < LOOKUPS; i++) {
+        enum udp_service_bind look = lookup(i, dst);
+        const struct udp_service *s = service_own(u, id, look, dst);
+        if (s != NULL)
+            return atomic_load(&s->rests_ns) != 0;
+        int fd = service_dial(u, id, look, dst);
+        if (fd >= 0)
+            close(fd);
+        if (fd >= 0 || (fd != -ECONNREFUSED && fd != -EPERM))
+            return false;
+    }
+    return true;
+}
+
+/* To who listens; false: our own CM shall have it. */
+static bool request_foreign(struct port_udp *u, const struct udp_route *r,
+                            const struct udp_run *run, uint8_t *packet, uint32_t n, uint16_t index)
+{
+    bool first_hand = run->from->kind != UDP_FD_CONNECTION;
+    if (first_hand && to_listener(u, r->service_id, run, packet, n, index)) {
+        udp_hold_know(u, r->service_id, u->rx_now_ns);
+        *recent_place(u, &run->src, r->sender_id) =
+            (struct udp_service_recent){run->src, run->dst, r->sender_id, r->service_id};
+        return true;
+    }
+    const struct udp_service *own = own_for(u, r->service_id, &run->dst);
+    uint64_t rests_ns = own != NULL ? atomic_load(&own->rests_ns) : 0;
+    if (run->from->kind == UDP_FD_HOLD || (own != NULL && rests_ns == 0))
+        return false; /* it has waited, or need not */
+    return udp_hold(u, r->service_id, rests_ns, run, packet, index);
+}
+
 bool udp_service_foreign(struct port_udp *u, const struct udp_run *run, uint8_t *packet, uint32_t n,
                          uint16_t index)
 {
     struct udp_route r;
+    udp_service_parse(packet, n, &r);
+    if (r.kind == UDP_ROUTE_SERVICE)
+        return request_foreign(u, &r, run, packet, n, index);
     /* What was passed on once is never passed on again. */
     if (run->from->kind == UDP_FD_CONNECTION)
         return false;
-    udp_service_parse(packet, n, &r);
     switch (r.kind) {
-    case UDP_ROUTE_SERVICE:
-        if (!to_listener(u, r.service_id, run, packet, n, index))
-            return false;
-        *recent_place(u, &run->src, r.sender_id) =
-            (struct udp_service_recent){run->src, run->dst, r.sender_id, r.service_id};
-        return true;
     case UDP_ROUTE_RECENT:
         return to_recent(u, r.sender_id, run, packet, n, index);
     case UDP_ROUTE_SLOT:
         return to_slot(u, r.slot, run, packet, n, index);
+    case UDP_ROUTE_SERVICE:
     case UDP_ROUTE_OWN:
         break;
     }
@@ -379,9 +424,17 @@ int port_udp_service_claim_free(struct port *p, uint64_t base, uint32_t first, u
 void port_udp_service_release(struct port *p, struct udp_service *s)
 {
     struct port_udp *u = udp_of(p);
+    uint64_t rests_ns = atomic_load(&s->rests_ns);
+    if (rests_ns != 0)
+        udp_hold_know(u, s->id, rests_ns);
     TAILQ_REMOVE(&u->services.list, s, link);
     udp_fd_close(u, s->fd);
     free(s);
+}
+
+void port_udp_service_rest(struct udp_service *s, uint64_t since_ns)
+{
+    atomic_store(&s->rests_ns, since_ns);
 }
 
 void udp_service_fini(struct port_udp *u)

@@ -6,11 +6,15 @@
 #ifndef PORT_PORT_SERVICE_H
 #define PORT_PORT_SERVICE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
 #include "verbena/types.h"
+#include "wire/icrc.h"
+#include "wire/mad.h"
+#include "wire/roce.h"
 
 struct port_udp;
 struct udp_fd;
@@ -19,6 +23,7 @@ struct udp_run;
 enum {
     SERVICE_RECENT = 512, /* REQs passed on, remembered for a REJ that has no other address */
     SERVICE_BACKLOG = 4096,
+    UDP_CM_PACKET_BYTES = BTH_BYTES + DETH_BYTES + MAD_BYTES + ICRC_BYTES,
 };
 
 /* What a packet says of whom it is for. */
@@ -40,6 +45,7 @@ struct udp_service {
     uint64_t id;
     uint8_t bind; /* enum udp_service_bind */
     struct net_addr addr;
+    _Atomic uint64_t rests_ns; /* since when nobody listens by it; 0: somebody does */
     struct udp_fd *fd;
     TAILQ_ENTRY(udp_service) link;
 };
@@ -63,6 +69,8 @@ void udp_service_parse(const uint8_t *packet, uint32_t n, struct udp_route *out)
  * counted. index: of the packet in its run. */
 bool udp_service_foreign(struct port_udp *u, const struct udp_run *run, uint8_t *packet, uint32_t n,
                          uint16_t index);
+/* Does nobody listen to it on this address now, here or in another process? */
+bool udp_service_waits(struct port_udp *u, uint64_t service_id, const struct net_addr *dst);
 /* May a process that passed it on have meant us? */
 bool udp_service_ours(const struct port_udp *u, const uint8_t *packet, uint32_t n);
 /* Its memory only; the descriptors go with those of the port. */

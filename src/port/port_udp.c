@@ -160,6 +160,7 @@ static void udp_close(struct port *p)
         free(f);
     }
     udp_service_fini(u);
+    udp_hold_fini(u);
     udp_slot_fini(u);
     udp_rx_fini(u);
     udp_tx_fini(u);

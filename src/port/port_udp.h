@@ -79,6 +79,9 @@ int port_udp_service_claim_free(struct port *p, uint64_t base, uint32_t first, u
                                 const struct net_addr *addr, uint64_t *service_id,
                                 struct udp_service **out);
 void port_udp_service_release(struct port *p, struct udp_service *s);
+/* Nobody listens by this name since then, though it is held; 0: somebody does (as after a claim).
+ * Requests that come soon after that wait a moment for the next listener. Any thread. */
+void port_udp_service_rest(struct udp_service *s, uint64_t since_ns);
 /* Who holds it, as text for a message ("user nobody (uid 65534), process 12"); "" when nobody is
  * seen. Returns out. */
 char *port_udp_service_holder(uint64_t service_id, const struct net_addr *addr, char *out,

@@ -35,6 +35,7 @@
     X(slot_refused)           /* connections of other users */                                     \
     X(slot_skipped)           /* slots found taken when ours was claimed */                        \
     X(service_forwarded)      /* CM messages passed on to the process that listens */              \
+    X(service_held)           /* requests that waited for a service's next listener */             \
     X(service_unknown)        /* nobody listens there, or owns that id: refused by us */           \
     X(service_drop_full)      /* lost: who listens does not keep up, or no descriptor is left */   \
     X(service_squatted)       /* service names found held by users that we do not allow */         \

@@ -17,6 +17,7 @@
 #include "port/port_death.h"
 #include "port/port_flow.h"
 #include "port/port_guest.h"
+#include "port/port_hold.h"
 #include "port/port_service.h"
 #include "port/port_udp.h"
 #include "port/port_udp_counters.h"
@@ -56,6 +57,7 @@ enum udp_fd_kind {
     UDP_FD_TIMER,      /* guest */
     UDP_FD_EXECUTOR,   /* to one that has our will */
     UDP_FD_DEATHS,     /* timer */
+    UDP_FD_HOLD,       /* timer */
     UDP_FD_OWNER,      /* to the owner of a slot, to pass packets on */
 };
 
@@ -194,6 +196,7 @@ struct port_udp {
 
     struct udp_guest guest;
     struct udp_services services;
+    struct udp_hold hold;
     struct udp_deaths deaths;
 
     /* Slots. */

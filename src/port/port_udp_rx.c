@@ -343,6 +343,9 @@ static unsigned fd_read(struct port_udp *u, struct udp_fd *f)
     case UDP_FD_DEATHS:
         udp_death_timer(u, f);
         break;
+    case UDP_FD_HOLD:
+        udp_hold_timer(u, f);
+        break;
     case UDP_FD_OWNER:
         udp_slot_gone(u, f);
         break;

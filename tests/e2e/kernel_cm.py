@@ -84,19 +84,6 @@ def endless_server(play, we_are, ours, theirs, port, env, check):
 
 
 def program(play, we_are, name, family):
-    """perftest's server ends one listener before it begins the next; a client that asks in between
-    is told that nobody listens, and gives up. Between two kernels each step takes longer. Until a
-    service that has just gone is given a moment, such a run is repeated, once and not in silence."""
-    try:
-        program_once(play, we_are, name, family)
-    except Failed as e:
-        if not name.startswith("ib_") or we_are != "server":
-            raise
-        print(f"# again: {name}: {str(e).splitlines()[0]}", flush=True)
-        program_once(play, we_are, name, family)
-
-
-def program_once(play, we_are, name, family):
     _, _, check, space = PROGRAMS[name]
     port = cm_programs.UDADDY_PORT if name == "udaddy" else next(play.ports)
     address = (GUEST if we_are == "client" else OURS)[family]
