@@ -30,13 +30,13 @@ struct verbena_cm;    /* a user of the process's connection manager; keeps it as
 struct verbena_cm_id; /* a listener, or one side of a connection or of a SIDR exchange */
 
 enum verbena_cm_event_type {
-    VERBENA_CM_REQ,          /* passive: a new id */
-    VERBENA_CM_REP,          /* active. Answer: verbena_cm_ready or verbena_cm_reject */
-    VERBENA_CM_ESTABLISHED,  /* active: during verbena_cm_ready already */
-    VERBENA_CM_REJ,          /* before it was established; status: the reason. The end. */
-    VERBENA_CM_UNREACHABLE,  /* nobody answered; status: what was sent in vain. The end. */
-    VERBENA_CM_MRA,          /* the peer needs time. For information */
-    VERBENA_CM_DREQ,         /* the peer disconnected and was answered. TIMEWAIT */
+    VERBENA_CM_REQ,         /* passive: a new id */
+    VERBENA_CM_REP,         /* active. Answer: verbena_cm_ready or verbena_cm_reject */
+    VERBENA_CM_ESTABLISHED, /* active: during verbena_cm_ready already */
+    VERBENA_CM_REJ,         /* before it was established; status: the reason. The end. */
+    VERBENA_CM_UNREACHABLE, /* nobody answered; status: what was sent in vain. The end. */
+    VERBENA_CM_MRA,         /* the peer needs time. For information */
+    VERBENA_CM_DREQ,        /* the peer disconnected; its DREP is owed until we do, too. TIMEWAIT */
     VERBENA_CM_DISCONNECTED, /* our DREQ was answered or nobody did; or a REJ (status: reason) ended
                                 an established connection. TIMEWAIT */
     VERBENA_CM_TIMEWAIT_EXIT, /* the QP's number may be used again. The end. */
@@ -203,7 +203,7 @@ VERBENA_EXPORT int verbena_cm_mra(struct verbena_cm_id *id, uint8_t service_time
 /* Passive, after accept: the caller knows that the peer is there (a packet came). 0, also when it
  * was established before. */
 VERBENA_EXPORT int verbena_cm_establish(struct verbena_cm_id *id);
-/* Sends a DREQ. 0, also when the connection has come to its end before. */
+/* Sends a DREQ, or after DREQ the DREP. 0, also when the connection has come to its end before. */
 VERBENA_EXPORT int verbena_cm_disconnect(struct verbena_cm_id *id,
                                          const struct verbena_cm_private *private_data);
 
