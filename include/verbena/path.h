@@ -14,6 +14,9 @@ struct net_addr {
     uint8_t b[16];
 };
 
+/* 2.5 Gb/s, of which the IBTA's rates are multiples, by 8: with that nearly all of them are. */
+enum { PATH_RATE_KBPS = 312500 };
+
 /* The addresses and header fields that all packets of one QP (or one UD datagram) carry. */
 struct nic_path {
     struct net_addr local;  /* our GID: source of what we send, destination of what we accept */
@@ -22,10 +25,10 @@ struct nic_path {
     uint16_t udp_sport;     /* 0xC000..0xFFFF; a port may map it onto the nearest one it owns */
     uint8_t traffic_class;  /* DSCP << 2 | ECN */
     uint8_t hop_limit;
-    uint32_t flow_label; /* 20 bits */
-    uint32_t rate_kbps;  /* no faster by this path; 0: as fast as may be */
+    uint32_t flow_label : 20;
+    uint32_t rate : 12; /* static rate, in PATH_RATE_KBPS; 0: as fast as may be */
 };
-_Static_assert(sizeof(struct nic_path) == 48, "no padding: memcmp compares paths");
+_Static_assert(sizeof(struct nic_path) == 44, "no padding: memcmp compares paths");
 
 static inline bool net_addr_is_v4(const struct net_addr *a)
 {

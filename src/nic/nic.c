@@ -431,7 +431,7 @@ static void paced_sent(struct qp *qp, uint64_t now_ns, struct train *t)
 {
     /* Each datagram has a path of its own, which slows down those behind it. */
     if (qp->type == QP_TYPE_UD)
-        pacer_limit(&qp->pacer, now_ns, PACER_PATH, t->path->rate_kbps);
+        pacer_limit(&qp->pacer, now_ns, PACER_PATH, t->path->rate * PATH_RATE_KBPS);
     if (qp->pacer.kbps == 0)
         return;
     pacer_sent(&qp->pacer, now_ns, t->total_bytes);
@@ -452,7 +452,7 @@ static bool next_requests(struct qp *qp, uint64_t now_ns, struct train *t)
     else
         any = requester_next(qp, now_ns, t);
     t->max_bytes = TRAIN_MAX_BYTES;
-    if (any && (qp->pacer.kbps | t->path->rate_kbps) != 0)
+    if (any && (qp->pacer.kbps | t->path->rate) != 0)
         paced_sent(qp, now_ns, t);
     return any;
 }

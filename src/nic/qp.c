@@ -298,7 +298,7 @@ static void pace(struct qp *qp)
     pacer_limit(&qp->pacer, now_ns, PACER_PROGRAM, qp->attr.rate_limit_kbps);
     pacer_burst(&qp->pacer, now_ns, qp->attr.max_burst_bytes);
     if (qp->type != QP_TYPE_UD) /* whose datagrams have paths of their own */
-        pacer_limit(&qp->pacer, now_ns, PACER_PATH, qp->attr.path.rate_kbps);
+        pacer_limit(&qp->pacer, now_ns, PACER_PATH, qp->attr.path.rate * PATH_RATE_KBPS);
     nic_qp_ready(qp);
 }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WILL_MAGIC = 0x56425731, FLOW_LABEL_MAX = 0xfffff };
+enum { WILL_MAGIC = 0x56425731 };
 
 _Static_assert(offsetof(struct will_header, served) == WILL_SERVED_OFFSET, "as told");
 
@@ -79,7 +79,7 @@ static bool address_valid(const struct net_addr *a)
 bool will_valid(const struct port_connection *c, uint32_t slot)
 {
     return c->local_id != 0 && port_udp_id_slot(c->local_id) == slot &&
-           c->remote_qpn < QPN_MULTICAST && c->path.flow_label <= FLOW_LABEL_MAX &&
+           c->remote_qpn < QPN_MULTICAST && c->path.rate == 0 &&
            address_valid(&c->path.local) && address_valid(&c->path.remote) &&
            net_addr_is_v4(&c->path.local) == net_addr_is_v4(&c->path.remote);
 }

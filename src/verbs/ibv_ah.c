@@ -15,6 +15,17 @@ enum {
     AH_IPV4_BYTES = 20,
 };
 
+/* A static rate in units of the path, rounded down; -EINVAL: nobody's code. */
+static int ah_rate(uint8_t code)
+{
+    int mbps = ibv_rate_to_mbps((enum ibv_rate)code);
+
+    if (code == IBV_RATE_MAX)
+        return 0;
+    /* 14 Gb/s are 14.0625 */
+    return mbps > 0 ? (mbps + 1) * 1000 / PATH_RATE_KBPS : -EINVAL;
+}
+
 int ibv_ah_path(struct ibv_context *context, const struct ibv_ah_attr *attr, struct nic_path *path)
 {
     static const struct net_addr none;
@@ -22,6 +33,10 @@ int ibv_ah_path(struct ibv_context *context, const struct ibv_ah_attr *attr, str
     if (!attr->is_global || attr->port_num != VERBS_PORT)
         return -EINVAL;
     memset(path, 0, sizeof(*path));
+    int rate = ah_rate(attr->static_rate);
+    if (rate < 0)
+        return rate;
+    path->rate = (uint32_t)rate & 0xfff;
     int err = verbena_path_local(obj_ctx(context)->host, attr->grh.sgid_index, path);
     if (err != 0)
         return err == -ENODATA ? -EINVAL : err;

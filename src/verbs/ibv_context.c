@@ -23,6 +23,7 @@ static void context_set_ops(struct verbs_context *v)
     v->create_cq_ex = ibv_create_cq_ex_op;
     v->modify_cq = ibv_modify_cq_op;
     v->create_qp_ex = ibv_create_qp_ex_op;
+    v->modify_qp_rate_limit = ibv_modify_qp_rate_limit_op;
     v->create_srq_ex = ibv_create_srq_ex_op;
     v->get_srq_num = ibv_get_srq_num_op;
     v->open_qp = ibv_open_qp_op;

@@ -230,6 +230,7 @@ void ibv_tgt_event(struct ibv_qp_obj *maker, int type);
 
 /* ibv_qp.c */
 void ibv_qp_init_obj(struct ibv_qp_obj *obj);
+int ibv_modify_qp_rate_limit_op(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
 
 /* ibv_ah.c: 0 or -EINVAL. On RoCE an address is a GID: no GRH, no path. */
 int ibv_ah_path(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struct nic_path *path);

@@ -210,6 +210,19 @@ VERBS_ABI int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mas
     return 0;
 }
 
+/* The typical size of packets would be of use to who cannot know their sizes. */
+int ibv_modify_qp_rate_limit_op(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
+{
+    const struct nic_qp_attr n = {
+        .rate_limit_kbps = attr->rate_limit,
+        .max_burst_bytes = attr->max_burst_sz,
+    };
+
+    if (attr->comp_mask != 0)
+        return EOPNOTSUPP;
+    return -verbena_qp_modify(obj_qp(qp)->host, obj_qp(qp)->qp, &n, QP_ATTR_RATE_LIMIT);
+}
+
 VERBS_ABI int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
                            struct ibv_qp_init_attr *init)
 {

@@ -21,6 +21,8 @@ enum {
     QUERY_ODP_UD = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV,
     QUERY_ODP_UC = QUERY_ODP_UD | IBV_ODP_SUPPORT_WRITE,
     QUERY_ODP_RC = QUERY_ODP_UC | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC,
+    QUERY_PACED_TYPES = 1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD |
+                        1u << IBV_QPT_XRC_SEND, /* all that have a send queue */
     QUERY_ACK_DELAY = 15, /* 4.096 us << 15 = 134 ms: what a descheduled process may need */
 };
 
@@ -95,6 +97,9 @@ int ibv_query_device_ex_op(struct ibv_context *context,
     all.odp_caps.per_transport_caps.ud_odp_caps = QUERY_ODP_UD;
     all.xrc_odp_caps = QUERY_ODP_RC;
     all.max_dm_size = MEMORY_MAX_DM_BYTES;
+    all.packet_pacing_caps.qp_rate_limit_min = 1;
+    all.packet_pacing_caps.qp_rate_limit_max = UINT32_MAX;
+    all.packet_pacing_caps.supported_qpts = QUERY_PACED_TYPES;
     all.cq_mod_caps.max_cq_count = UINT16_MAX;
     all.cq_mod_caps.max_cq_period = UINT16_MAX;
     memset(attr, 0, size);

@@ -244,9 +244,9 @@ static int teardown(void **state)
 }
 
 /* n messages of a packet each. A datagram goes by a path with this static rate. */
-static void post(int i, unsigned n, uint32_t path_kbps)
+static void post(int i, unsigned n, unsigned path_rate)
 {
-    struct nic_path path = {.udp_sport = (uint16_t)(0xc000 + i), .rate_kbps = path_kbps};
+    struct nic_path path = {.udp_sport = (uint16_t)(0xc000 + i), .rate = path_rate & 0xfff};
     struct nic_sge sge = {(uintptr_t)rig.memory, WR_BYTES, rig.mr->key};
     struct nic_send_wr wr = {
         .opcode = rig.qp[i]->type == QP_TYPE_UD ? WR_SEND : WR_RDMA_WRITE,
@@ -444,15 +444,15 @@ static void requests__static_rate_of_a_connection(void **state)
     struct nic_qp_attr a = attributes(0, QP_STATE_SQD);
     bring(0, QP_TYPE_RC);
     assert_int_equal(qp_modify(rig.qp[0], &a, QP_ATTR_STATE), 0);
-    a.path.rate_kbps = 8000;
+    a.path.rate = 1;
     assert_int_equal(qp_modify(rig.qp[0], &a, QP_ATTR_AV), 0);
-    assert_int_equal(limit(0, 80000, 3000), 0);
+    assert_int_equal(limit(0, 2 * PATH_RATE_KBPS, 3000), 0);
     a.state = QP_STATE_RTS;
     assert_int_equal(qp_modify(rig.qp[0], &a, QP_ATTR_STATE), 0);
-    post(0, 30, 0);
-    run_until(START + 10 * MS);
-    check_limit(0, 0, rig.trains[0], 8000, 3000);
-    assert_in_range(rig.bytes[0], 9 * WIRE_BYTES, 13000);
+    post(0, 200, 0);
+    run_until(START + 3 * MS);
+    check_limit(0, 0, rig.trains[0], PATH_RATE_KBPS, 3000);
+    assert_in_range(rig.bytes[0], 110 * WIRE_BYTES, 121000);
 }
 
 /* A datagram's path slows down what comes behind it, until one goes by a path without a rate. */
@@ -460,14 +460,16 @@ static void requests__static_rate_of_a_datagram(void **state)
 {
     (void)state;
     bring(0, QP_TYPE_UD);
-    post(0, 10, 8000);
+    limit(0, 0, 2000);
+    post(0, 10, 1); /* a train: 10500 bytes, 1 ms is 39062 */
     run_until(START);
     uint64_t first = rig.bytes[0];
-    post(0, 1, 8000);
+    assert_true(first > 10 * WR_BYTES);
+    post(0, 1, 1);
     post(0, 10, 0);
-    run_until(START + 8 * MS);
+    run_until(START + 200000);
     assert_int_equal(rig.bytes[0], first);
-    run_until(START + 12 * MS);
+    run_until(START + 400000);
     assert_int_equal(rig.bytes[0], first / 10 * 21);
 }
 

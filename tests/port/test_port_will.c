@@ -115,16 +115,17 @@ static void valid__rows(void **state)
         size_t n;
         bool valid;
     } rows[] = {
-#define FIELD(f) offsetof(struct port_connection, f)
+#define FIELD(f)       offsetof(struct port_connection, f)
+#define LABEL_AND_RATE (sizeof(struct port_connection) - 4)  /* bit fields, the last word */
         {FIELD(remote_id),          {0},                    4,  true },
         {FIELD(path.udp_sport),     {0xff, 0xff},           2,  true },
-        {FIELD(path.flow_label),    {0xff, 0xff, 0x0f, 0},  4,  true },
+        {LABEL_AND_RATE,            {0xff, 0xff, 0x0f, 0},  4,  true },
         {FIELD(path.traffic_class), {0xff},                 1,  true },
         {FIELD(local_id),           {0},                    4,  false},
         {FIELD(local_id),           {1, 0, 0, 0x14},        4,  false}, /* slot 80 */
         {FIELD(remote_qpn),         {0, 0, 0, 1},           4,  false},
         {FIELD(remote_qpn),         {0xff, 0xff, 0xff, 0},  4,  false},
-        {FIELD(path.flow_label),    {0, 0, 0x10, 0},        4,  false},
+        {LABEL_AND_RATE,            {0, 0, 0x10, 0},        4,  false},
         {FIELD(path.remote),        {0},                    16, false},
         {FIELD(path.local),         {0},                    16, false},
         {FIELD(path.remote),        {0xfe, 0x80, [15] = 1}, 16, false}, /* two families */

@@ -40,6 +40,39 @@ static void path__all_fields(void **state)
     fake_close(ctx);
 }
 
+/* Codes of the IBTA; 0 is whatever the port can. */
+static void path__static_rate(void **state)
+{
+    (void)state;
+    struct ibv_context *ctx = fake_open();
+    static const struct {
+        uint8_t code;
+        unsigned rate; /* of 312.5 Mb/s */
+    } rows[] = {
+        {IBV_RATE_MAX,       0   },
+        {IBV_RATE_2_5_GBPS,  8   },
+        {IBV_RATE_14_GBPS,   45  },
+        {IBV_RATE_25_GBPS,   82  },
+        {IBV_RATE_100_GBPS,  330 },
+        {IBV_RATE_1200_GBPS, 4080},
+    };
+    static const uint8_t nobodys[] = {1, IBV_RATE_1200_GBPS + 1, 0x80, 0xff};
+    struct nic_path path;
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct ibv_ah_attr attr = good_v4();
+        attr.static_rate = rows[i].code;
+        assert_int_equal(ibv_ah_path(ctx, &attr, &path), 0);
+        assert_int_equal(path.rate, rows[i].rate);
+    }
+    for (unsigned i = 0; i < sizeof(nobodys); i++) {
+        struct ibv_ah_attr attr = good_v4();
+        attr.static_rate = nobodys[i];
+        assert_int_equal(ibv_ah_path(ctx, &attr, &path), -EINVAL);
+    }
+    fake_close(ctx);
+}
+
 static void path__refused(void **state)
 {
     (void)state;
@@ -175,6 +208,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(path__all_fields, reset),
+        cmocka_unit_test_setup(path__static_rate, reset),
         cmocka_unit_test_setup(path__refused, reset),
         cmocka_unit_test_setup(ah__counts_on_its_pd, reset),
         cmocka_unit_test_setup(init_ah_from_wc__ipv4, reset),

@@ -257,6 +257,36 @@ static void modify__refused(void **state)
     rig_down(&r);
 }
 
+static void rate_limit__both_ways_to_set_it(void **state)
+{
+    (void)state;
+    struct rig r = rig_up();
+    struct ibv_qp *qp = fake_qp(r.pd, r.cq);
+    struct ibv_qp_rate_limit_attr limit = {
+        .rate_limit = 7000, .max_burst_sz = 5000, .typical_pkt_sz = 64};
+    struct ibv_qp_attr attr = {.rate_limit = 8000}, got;
+    struct ibv_qp_init_attr init;
+
+    assert_int_equal(ibv_modify_qp_rate_limit(qp, &limit), 0);
+    assert_int_equal(fake.mask, QP_ATTR_RATE_LIMIT);
+    assert_int_equal(fake.attr.rate_limit_kbps, 7000);
+    assert_int_equal(fake.attr.max_burst_bytes, 5000);
+    assert_int_equal(ibv_query_qp(qp, &got, IBV_QP_RATE_LIMIT, &init), 0);
+    assert_int_equal(got.rate_limit, 7000);
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_RATE_LIMIT), 0);
+    assert_int_equal(fake.attr.rate_limit_kbps, 8000);
+    assert_int_equal(fake.attr.max_burst_bytes, 0); /* the usual */
+    fake.mask = 0;
+    limit.comp_mask = 1;
+    assert_int_equal(ibv_modify_qp_rate_limit(qp, &limit), EOPNOTSUPP);
+    assert_int_equal(fake.mask, 0);
+    limit.comp_mask = 0;
+    fake.fail = EINVAL;
+    assert_int_equal(ibv_modify_qp_rate_limit(qp, &limit), EINVAL);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    rig_down(&r);
+}
+
 static void mcast__group_and_errors(void **state)
 {
     (void)state;
@@ -312,6 +342,7 @@ int main(void)
         cmocka_unit_test_setup(create_ex__plain_or_unsupported, reset),
         cmocka_unit_test_setup(modify__passes_and_remembers, reset),
         cmocka_unit_test_setup(modify__refused, reset),
+        cmocka_unit_test_setup(rate_limit__both_ways_to_set_it, reset),
         cmocka_unit_test_setup(mcast__group_and_errors, reset),
         cmocka_unit_test_setup(unsupported__says_so, reset),
     };

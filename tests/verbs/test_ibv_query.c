@@ -55,6 +55,10 @@ static void device_ex__sizes(void **state)
     assert_int_equal(u.a.odp_caps.per_transport_caps.ud_odp_caps,
                      IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV);
     assert_int_equal(u.a.max_dm_size, MEMORY_MAX_DM_BYTES);
+    assert_int_equal(u.a.packet_pacing_caps.qp_rate_limit_min, 1);
+    assert_int_equal(u.a.packet_pacing_caps.qp_rate_limit_max, UINT32_MAX);
+    assert_int_equal(u.a.packet_pacing_caps.supported_qpts,
+                     1 << IBV_QPT_RC | 1 << IBV_QPT_UC | 1 << IBV_QPT_UD | 1 << IBV_QPT_XRC_SEND);
     assert_int_equal(u.later, 0);
     memset(&u, 0xff, sizeof(u));
     assert_int_equal(ibv_query_device_ex_op(ctx, &good, &u.a, sizeof(u.a.orig_attr)), 0);

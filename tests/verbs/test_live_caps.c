@@ -5,6 +5,7 @@
  */
 #include <poll.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "../port/private_net.h"
 #include "../skips.h"
@@ -390,8 +391,6 @@ static void case_29__sizes(void **state)
     };
     errno = 0;
     assert_false(null_result(ibv_create_srq_ex(r.ctx, &srq)));
-    assert_int_equal(attr.packet_pacing_caps.qp_rate_limit_max, 0);
-    assert_false(rts_with(&r, (struct ibv_qp_attr){.rate_limit = 1000}, IBV_QP_RATE_LIMIT));
     assert_int_equal(attr.max_wq_type_rq, 0);
     struct ibv_wq_init_attr wq = {
         .wq_type = IBV_WQT_RQ, .max_wr = 4, .max_sge = 1, .pd = r.pd, .cq = r.cq};
@@ -511,6 +510,65 @@ static void case_29__memory_limits(void **state)
     rig_close(&r);
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void write_all(struct rig *r)
+{
+    struct ibv_sge sge = rig_sge(r, 0, RIG_BYTES / 2);
+    struct ibv_send_wr *bad, wr = {
+                                 .opcode = IBV_WR_RDMA_WRITE,
+                                 .send_flags = IBV_SEND_SIGNALED,
+                                 .sg_list = &sge,
+                                 .num_sge = 1,
+                             };
+    wr.wr.rdma.remote_addr = (uintptr_t)r->buf + RIG_BYTES / 2;
+    wr.wr.rdma.rkey = r->mr->rkey;
+    assert_int_equal(ibv_post_send(r->qp[0], &wr, &bad), 0);
+    assert_int_equal(rig_wait(r).status, IBV_WC_SUCCESS);
+}
+
+/* The smallest and the largest limit are taken, and what is limited takes its time: no sooner than
+ * the rate and a burst allow, by half. */
+static void case_29__pacing(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct ibv_device_attr_ex dev;
+    struct ibv_qp_attr got;
+    struct ibv_qp_init_attr init;
+    enum { KBPS = 2000, BURST = 2048 };
+
+    rig_connect(&r);
+    assert_int_equal(ibv_query_device_ex(r.ctx, NULL, &dev), 0);
+    assert_true(dev.packet_pacing_caps.supported_qpts & 1u << IBV_QPT_RC);
+    struct ibv_qp_rate_limit_attr limit = {.rate_limit = dev.packet_pacing_caps.qp_rate_limit_max};
+    assert_int_equal(ibv_modify_qp_rate_limit(r.qp[0], &limit), 0);
+    write_all(&r);
+    limit.rate_limit = dev.packet_pacing_caps.qp_rate_limit_min;
+    assert_int_equal(ibv_modify_qp_rate_limit(r.qp[0], &limit), 0);
+    limit = (struct ibv_qp_rate_limit_attr){.rate_limit = KBPS, .max_burst_sz = BURST};
+    assert_int_equal(ibv_modify_qp_rate_limit(r.qp[0], &limit), 0);
+    assert_int_equal(ibv_query_qp(r.qp[0], &got, IBV_QP_RATE_LIMIT, &init), 0);
+    assert_int_equal(got.rate_limit, KBPS);
+    uint64_t start = now_ns();
+    write_all(&r);
+    uint64_t least_ns = UINT64_C(8000000) * (RIG_BYTES / 2 - BURST) / KBPS;
+    assert_true(now_ns() - start > least_ns / 2);
+    limit.rate_limit = 0;
+    assert_int_equal(ibv_modify_qp_rate_limit(r.qp[0], &limit), 0);
+    write_all(&r);
+    assert_true(rts_with(&r, (struct ibv_qp_attr){.rate_limit = UINT32_MAX}, IBV_QP_RATE_LIMIT));
+    limit.comp_mask = 1;
+    assert_int_equal(ibv_modify_qp_rate_limit(r.qp[0], &limit), EOPNOTSUPP);
+    rig_close(&r);
+}
+
 enum { ATOMICS = 400 };
 
 static void post_add(struct rig *r, unsigned side)
@@ -578,9 +636,10 @@ static void case_29__atomics(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(case_29__flags),   cmocka_unit_test(case_29__sizes),
-        cmocka_unit_test(case_29__limits),  cmocka_unit_test(case_29__memory_limits),
-        cmocka_unit_test(case_29__atomics), cmocka_unit_test(case_29__not_offered),
+        cmocka_unit_test(case_29__flags),       cmocka_unit_test(case_29__sizes),
+        cmocka_unit_test(case_29__limits),      cmocka_unit_test(case_29__memory_limits),
+        cmocka_unit_test(case_29__pacing),      cmocka_unit_test(case_29__atomics),
+        cmocka_unit_test(case_29__not_offered),
     };
     ino_t before = private_net_inode();
 
