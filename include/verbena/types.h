@@ -60,6 +60,8 @@ enum wr_opcode {
     WR_LOCAL_INV = 7,
     WR_BIND_MW = 8,
     WR_SEND_WITH_INV = 9,
+    WR_FLUSH = 14,
+    WR_ATOMIC_WRITE = 15,
 };
 
 enum wr_flags {
@@ -78,7 +80,16 @@ enum access_flags {
     ACCESS_ZERO_BASED = 1 << 5,
     ACCESS_ON_DEMAND = 1 << 6,
     ACCESS_HUGETLB = 1 << 7,
-    ACCESS_KNOWN = (1 << 8) - 1,
+    ACCESS_FLUSH_GLOBAL = 1 << 8,
+    ACCESS_FLUSH_PERSISTENT = 1 << 9, /* a QP may grant it, no memory has it */
+    ACCESS_KNOWN = (1 << 10) - 1,
+};
+
+/* What a FLUSH asks for: a placement, or both; of a range of bytes or of the whole region. */
+enum flush_flags {
+    FLUSH_GLOBAL = 1 << 0,     /* visible to all who look at the memory */
+    FLUSH_PERSISTENT = 1 << 1, /* there after a loss of power */
+    FLUSH_MR = 1 << 4,
 };
 
 enum wc_status {
@@ -109,6 +120,8 @@ enum wc_opcode {
     WC_FETCH_ADD = 4,
     WC_BIND_MW = 5,
     WC_LOCAL_INV = 6,
+    WC_FLUSH = 8,
+    WC_ATOMIC_WRITE = 9,
     WC_RECV = 128,
     WC_RECV_RDMA_WITH_IMM = 129,
 };
@@ -153,7 +166,8 @@ struct nic_send_wr {
     uint32_t imm_or_inv; /* immediate data in network order as given, or the rkey to invalidate */
     uint64_t remote_addr;
     uint32_t rkey;
-    uint64_t compare_add; /* of BIND_MW see mw.h */
+    uint64_t compare_add; /* of BIND_MW see mw.h; of FLUSH: bytes */
+    /* FLUSH: enum flush_flags. ATOMIC_WRITE without SGEs: its 8 bytes, as they lie in memory. */
     uint64_t swap;
     /* Of a datagram: where it goes, copied at post time. udp_sport 0: the QP's own. */
     const struct nic_path *path;

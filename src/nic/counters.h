@@ -39,6 +39,7 @@
     X(resp_invalid_request)       /* responder: invalid request NAK */                             \
     X(resp_operational_errors)    /* responder: remote operational error NAK */                    \
     X(resp_dropped_replays)       /* responder: duplicate READ/atomic no longer on record */       \
+    X(resp_dropped_requests)      /* responder: no room for the answer because of FLUSHes */       \
     X(packet_seq_err)             /* requester: PSN sequence error NAK received */                 \
     X(implied_nak_seq_err)        /* requester: response skipped PSNs */                           \
     X(local_ack_timeout_err)      /* requester: ack timer ran out */                               \

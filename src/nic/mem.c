@@ -98,6 +98,8 @@ static int mr_init(struct mr *mr, const struct mr *want)
     mr->access &= ~ACCESS_OPTIONAL;
     if (mr->access & ~(unsigned)ACCESS_KNOWN)
         return -EINVAL;
+    if (mr->access & ACCESS_FLUSH_PERSISTENT)
+        return -EOPNOTSUPP; /* this memory is gone with the power */
     /* IBA 10.6.3.1: remote write and atomics write here, so local write must be granted. */
     if ((mr->access & (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)) &&
         !(mr->access & ACCESS_LOCAL_WRITE))
@@ -256,6 +258,8 @@ static enum mem_verdict check_paged(const struct mem_table *t, uint64_t n, unsig
 {
     bool write = need & (ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC);
 
+    if (need & ACCESS_FLUSH_GLOBAL) /* nor read nor written: what is not there needs no flush */
+        return MEM_OK;
     if (n > PATH_MTU_MAX_BYTES || t->touch == NULL || t->touch(addr, n, write))
         return MEM_OK;
     return MEM_BAD_RANGE;

@@ -104,8 +104,9 @@ void mem_mr_free(struct mr *mr);
 /*
  * May pd use [va, va+n) of key with these rights (ACCESS_* bits; 0: local read)? On MEM_OK *addr is
  * the place in this process, NULL for what is to vanish. from_qpn: of the QP to which a peer sent
- * the key; 0: it is an lkey. n == 0 is never asked: the caller skips the check (IBA C9-88). Memory
- * on demand is asked for when n is at most one packet: more is a promise, and its pieces follow.
+ * the key; 0: it is an lkey. n == 0 asks for the key and its rights alone, and *addr is not to be
+ * used; for a WRITE or READ of nothing the caller skips the check (IBA C9-88). Memory on demand is
+ * asked for when n is at most one packet: more is a promise, and its pieces follow.
  */
 enum mem_verdict mem_check(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
                            uint64_t n, unsigned need, uint32_t from_qpn, uint8_t **addr);
@@ -132,10 +133,10 @@ static inline enum mem_verdict mem_check_entry(const struct mr *mr, const struct
     if ((mr->access & need) != need)
         return MEM_BAD_ACCESS;
     if (va < mr->iova_start || n > mr->length)
-        return MEM_BAD_RANGE;
+        return n != 0 ? MEM_BAD_RANGE : MEM_OK;
     offset = va - mr->iova_start;
     if (offset > mr->length - n)
-        return MEM_BAD_RANGE;
+        return n != 0 ? MEM_BAD_RANGE : MEM_OK;
     *addr = (uint8_t *)((uintptr_t)mr->base + offset); /* base: NULL when it is all memory */
     return MEM_OK;
 }

@@ -14,7 +14,8 @@
 
 enum {
     KEY_OWNED = 0xff, /* bits of the key that a bind chooses */
-    MW_ACCESS = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC | ACCESS_ZERO_BASED,
+    MW_ACCESS = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC |
+                ACCESS_ZERO_BASED | ACCESS_FLUSH_GLOBAL,
 };
 
 static struct mw *mw_of(struct mr *entry)
@@ -116,6 +117,9 @@ static bool region_allows(const struct mr *mr, const struct pd *pd, const struct
         return false;
     /* IBA C10-74: who may write through the window must be able to by the region. */
     if ((w->swap & writes) && !(mr->access & ACCESS_LOCAL_WRITE))
+        return false;
+    /* A placement that the region does not offer no part of it does. */
+    if (w->swap & (ACCESS_FLUSH_GLOBAL | ACCESS_FLUSH_PERSISTENT) & ~(uint64_t)mr->access)
         return false;
     /* IBA C10-73, IBA C10-75: the right to bind, and bounds. */
     return mem_check_entry(mr, pd, w->imm_or_inv, w->remote_addr, w->compare_add, ACCESS_MW_BIND,

@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "nic/nic.h"
 #include "nic/qp.h"
+#include "nic/roce/placement.h"
 
 enum { ATOMIC_BYTES = 8 };
 
@@ -31,16 +32,18 @@ static const struct opcode_rule {
     bool may_inline;
     bool atomic;
 } opcode_rule[] = {
-    [WR_RDMA_WRITE] = {TYPES_UC, WC_RDMA_WRITE, true,  false},
-    [WR_RDMA_WRITE_WITH_IMM] = {TYPES_UC, WC_RDMA_WRITE, true,  false},
-    [WR_SEND] = {TYPES_UD, WC_SEND,       true,  false},
-    [WR_SEND_WITH_IMM] = {TYPES_UD, WC_SEND,       true,  false},
-    [WR_RDMA_READ] = {TYPES_RC, WC_RDMA_READ,  false, false},
-    [WR_ATOMIC_CMP_AND_SWP] = {TYPES_RC, WC_COMP_SWAP,  false, true },
-    [WR_ATOMIC_FETCH_AND_ADD] = {TYPES_RC, WC_FETCH_ADD,  false, true },
-    [WR_LOCAL_INV] = {TYPES_UC, WC_LOCAL_INV,  false, false},
-    [WR_BIND_MW] = {TYPES_UC, WC_BIND_MW,    false, false},
-    [WR_SEND_WITH_INV] = {TYPES_RC, WC_SEND,       true,  false},
+    [WR_RDMA_WRITE] = {TYPES_UC, WC_RDMA_WRITE,   true,  false},
+    [WR_RDMA_WRITE_WITH_IMM] = {TYPES_UC, WC_RDMA_WRITE,   true,  false},
+    [WR_SEND] = {TYPES_UD, WC_SEND,         true,  false},
+    [WR_SEND_WITH_IMM] = {TYPES_UD, WC_SEND,         true,  false},
+    [WR_RDMA_READ] = {TYPES_RC, WC_RDMA_READ,    false, false},
+    [WR_ATOMIC_CMP_AND_SWP] = {TYPES_RC, WC_COMP_SWAP,    false, true },
+    [WR_ATOMIC_FETCH_AND_ADD] = {TYPES_RC, WC_FETCH_ADD,    false, true },
+    [WR_LOCAL_INV] = {TYPES_UC, WC_LOCAL_INV,    false, false},
+    [WR_BIND_MW] = {TYPES_UC, WC_BIND_MW,      false, false},
+    [WR_SEND_WITH_INV] = {TYPES_RC, WC_SEND,         true,  false},
+    [WR_FLUSH] = {TYPES_RC, WC_FLUSH,        false, false},
+    [WR_ATOMIC_WRITE] = {TYPES_RC, WC_ATOMIC_WRITE, true,  true },
 };
 
 enum { OPCODE_RULES = sizeof(opcode_rule) / sizeof(opcode_rule[0]) };
@@ -134,7 +137,8 @@ static int check_send(const struct qp *qp, const struct nic_send_wr *wr, uint64_
     /* Inline pieces are gathered here and now: their number is not bounded by the slot. */
     if (!is_inline && (uint32_t)wr->num_sge > qp->sq.max_sge)
         return -EINVAL;
-    if (rule->atomic && length != ATOMIC_BYTES)
+    if (wr->opcode >= WR_FLUSH ? !placement_valid(wr, length)
+                               : rule->atomic && length != ATOMIC_BYTES)
         return -EINVAL;
     if (qp->type == QP_TYPE_XRC_INI && wr->xrc_srqn > 0xffffff)
         return -EINVAL;
@@ -208,6 +212,8 @@ static int post_send(struct qp *qp, const struct nic_send_wr *wr)
     if (sq->tail - atomic_load_explicit(&sq->freed, memory_order_acquire) >= sq->capacity)
         return -ENOMEM;
     fill_send(&sq->wqe[sq->tail & sq->mask], wr, (uint32_t)length, qp->sq_sig_all);
+    if (wr->opcode >= WR_FLUSH)
+        placement_fill(&sq->wqe[sq->tail & sq->mask], wr);
     if (sq->dest != NULL)
         fill_dest(&sq->dest[sq->tail & sq->mask], wr, qp->udp_sport);
     sq->tail++;

@@ -115,7 +115,8 @@ void wq_fini_recv(struct recv_queue *rq);
 
 /*
  * Posts one WR. 0; -EINVAL: state RESET, INIT or RTR, unknown opcode, too many SGEs, inline too
- * long, atomic whose length is not 8 bytes, READ/atomic that is inline, message over
+ * long, atomic or ATOMIC WRITE whose length is not 8 bytes, READ/atomic that is inline, FLUSH that
+ * asks for nothing or what there is not, or of more than MAX_FLUSH_BYTES, message over
  * MAX_MESSAGE_BYTES, opcode that is not of this QP type (an unaligned atomic is the responder's to
  * refuse), datagram without a path, QPN or SRQ number beyond 24 bits; -ENOMEM: queue full. In SQE
  * and ERR it completes with WC_WR_FLUSH_ERR.

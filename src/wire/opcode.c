@@ -45,10 +45,7 @@
         ROW(s, OP_WRITE_ONLY_IMM, "RDMA WRITE Only with Immediate", (x) | HDR_RETH | HDR_IMMDT,    \
             WRITE_P | OPF_ONLY | OPF_IMM)
 
-/*
- * What only the services with acknowledgements have. FLUSH and ATOMIC WRITE (annex A19) carry no
- * family flag: whoever does not know them by name takes them for an operation it does not support.
- */
+/* What only the services with acknowledgements have. */
 #define ACKED_ROWS(s, x)                                                                           \
     ROW(s, OP_READ_REQUEST, "RDMA READ Request", (x) | HDR_RETH, OPF_READ),                        \
         ROW(s, OP_READ_RESP_FIRST, "RDMA READ response First", HDR_AETH, RESP_P | OPF_FIRST),      \
@@ -62,8 +59,8 @@
         ROW(s, OP_FETCH_ADD, "FetchAdd", (x) | HDR_ATOMICETH, OPF_ATOMIC),                         \
         ROW(s, OP_SEND_LAST_INV, "SEND Last with Invalidate", (x) | HDR_IETH, SEND_P | OPF_LAST),  \
         ROW(s, OP_SEND_ONLY_INV, "SEND Only with Invalidate", (x) | HDR_IETH, SEND_P | OPF_ONLY),  \
-        ROW(s, OP_FLUSH, "FLUSH", (x) | HDR_FETH | HDR_RETH, 0),                                   \
-        ROW(s, OP_ATOMIC_WRITE, "ATOMIC WRITE", (x) | HDR_RETH, OPF_PAYLOAD)
+        ROW(s, OP_FLUSH, "FLUSH", (x) | HDR_FETH | HDR_RETH, OPF_FLUSH),                           \
+        ROW(s, OP_ATOMIC_WRITE, "ATOMIC WRITE", (x) | HDR_RETH, OPF_ATOMIC_WRITE | OPF_PAYLOAD)
 
 static const struct opcode_info opcode_table[256] = {
     SEND_WRITE_ROWS(RC, 0),

@@ -77,6 +77,9 @@ enum opcode_flags {
     OPF_PAYLOAD = 1 << 9, /* payload allowed */
     OPF_READ_RESP = 1 << 10,
     OPF_IMM = 1 << 11, /* has ImmDt; a WRITE with it consumes a receive WQE */
+    OPF_FLUSH = 1 << 12,
+    OPF_ATOMIC_WRITE = 1 << 13,                   /* no WRITE: answered by a response of its own */
+    OPF_PLACEMENT = OPF_FLUSH | OPF_ATOMIC_WRITE, /* annex A19; each is one packet */
 };
 
 struct opcode_info {

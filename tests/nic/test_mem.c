@@ -90,17 +90,18 @@ static void case_16(void **state)
     }
 }
 
-/* Optional bits (20..29) are masked off; any other unknown bit is refused. */
+/* Optional bits (20..29) are masked off; any other unknown bit is refused, and persistence. */
 static void case_17(void **state)
 {
     struct fixture *f = *state;
 
     for (unsigned bit = 0; bit < 32; bit++) {
         unsigned access = ACCESS_LOCAL_WRITE | 1u << bit;
-        bool good = bit < 8 || (bit >= 20 && bit < 30);
+        bool good = bit <= 8 || (bit >= 20 && bit < 30);
+        int err = good ? 0 : access & ACCESS_FLUSH_PERSISTENT ? -EOPNOTSUPP : -EINVAL;
         struct mr *mr;
 
-        assert_int_equal(mem_reg(f->pd, f->area, AREA, 0, access, &mr), good ? 0 : -EINVAL);
+        assert_int_equal(mem_reg(f->pd, f->area, AREA, 0, access, &mr), err);
         if (good) {
             assert_int_equal(mr->access & ~(unsigned)ACCESS_KNOWN, 0);
             drop(mr);
@@ -208,6 +209,33 @@ static void mem_check__rights(void **state)
                              access & rights[i] ? MEM_OK : MEM_BAD_ACCESS);
         drop(mr);
     }
+}
+
+/* No bytes: the key and its rights, wherever that would be. */
+static void mem_check__of_the_whole_region(void **state)
+{
+    static const uint64_t at[] = {0, 1, AREA - 1, AREA, AREA + 1, UINT64_MAX};
+    struct fixture *f = *state;
+    struct mr *mr;
+    uint8_t *addr;
+
+    assert_int_equal(mem_reg(f->pd, f->area, AREA, 0x1000, ACCESS_FLUSH_GLOBAL, &mr), 0);
+    for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+        assert_int_equal(mem_check(f->nic, f->pd, mr->key, at[i], 0, ACCESS_FLUSH_GLOBAL, 9, &addr),
+                         MEM_OK);
+        assert_int_equal(mem_check(f->nic, f->pd, mr->key, at[i], 0, ACCESS_REMOTE_WRITE, 9, &addr),
+                         MEM_BAD_ACCESS);
+        assert_int_equal(
+            mem_check(f->nic, f->pd, mr->key, at[i], 0, ACCESS_FLUSH_PERSISTENT, 9, &addr),
+            MEM_BAD_ACCESS);
+        assert_int_equal(
+            mem_check(f->nic, f->other, mr->key, at[i], 0, ACCESS_FLUSH_GLOBAL, 9, &addr),
+            MEM_BAD_PD);
+        assert_int_equal(
+            mem_check(f->nic, f->pd, mr->key ^ 1, at[i], 0, ACCESS_FLUSH_GLOBAL, 9, &addr),
+            MEM_BAD_KEY);
+    }
+    drop(mr);
 }
 
 static void case_15_other_pd(void **state)
@@ -378,6 +406,8 @@ static void mem_check__on_demand(void **state)
         {ACCESS_REMOTE_ATOMIC, 8,                      false, true,  true },
         {ACCESS_REMOTE_WRITE,  PATH_MTU_MAX_BYTES + 1, false, false, false},
         {0,                    1u << 30,               false, false, false},
+        {ACCESS_FLUSH_GLOBAL,  8,                      false, false, false},
+        {ACCESS_FLUSH_GLOBAL,  0,                      false, false, false},
     };
     struct fixture *f = *state;
     struct mr *mr;
@@ -386,7 +416,7 @@ static void mem_check__on_demand(void **state)
     f->nic->mem.touch = touch;
     assert_int_equal(mem_reg(f->pd, NULL, UINT64_MAX, 0,
                              ACCESS_ON_DEMAND | ACCESS_LOCAL_WRITE | ACCESS_REMOTE_READ |
-                                 ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC,
+                                 ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC | ACCESS_FLUSH_GLOBAL,
                              &mr),
                      0);
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -807,6 +837,7 @@ int main(void)
         CASE(mem_check__range),
         CASE(mem_check__zero_length_region_matches_nothing),
         CASE(mem_check__rights),
+        CASE(mem_check__of_the_whole_region),
         CASE(case_15_other_pd),
         CASE(mem_check__wrong_keys),
         CASE(mem_check__zero_based),

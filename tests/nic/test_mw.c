@@ -144,7 +144,7 @@ static void mw_create__table_full(void **state)
     free(mr);
 }
 
-enum target { OURS, NO_BIND, READ_ONLY, ZERO_BASED, OTHER_PD, NULL_MR, WINDOW, NOTHING };
+enum target { OURS, NO_BIND, READ_ONLY, FLUSHABLE, ZERO_BASED, OTHER_PD, NULL_MR, WINDOW, NOTHING };
 
 static const struct bind_row {
     const char *name;
@@ -158,6 +158,7 @@ static const struct bind_row {
     {"last byte",               OURS,       va + AREA - 1, 1,          ACCESS_REMOTE_WRITE,        {0, 1, 1}},
     {"no rights",               OURS,       va,            8,          0,                          {0, 1, 1}},
     {"local write is nothing",  OURS,       va,            8,          ACCESS_LOCAL_WRITE,         {0, 1, 1}},
+    {"flush",                   FLUSHABLE,  va,            8,          ACCESS_FLUSH_GLOBAL,        {0, 1, 1}},
     {"read of a read-only one", READ_ONLY,  va,            8,          ACCESS_REMOTE_READ,         {0, 1, 1}},
  /* IBA o10-37.2.40 */
     {"nothing of a region",     OURS,       va,            0,          REMOTE,                     {0, 1, 0}},
@@ -174,6 +175,8 @@ static const struct bind_row {
  /* IBA C10-74 */
     {"write of a read-only",    READ_ONLY,  va,            8,          ACCESS_REMOTE_WRITE,        {0, 0, 0}},
     {"atomic of a read-only",   READ_ONLY,  va,            8,          ACCESS_REMOTE_ATOMIC,       {0, 0, 0}},
+    {"flush of what is not",    OURS,       va,            8,          ACCESS_FLUSH_GLOBAL,        {0, 0, 0}},
+    {"persistence",             FLUSHABLE,  va,            8,          ACCESS_FLUSH_PERSISTENT,    {0, 0, 0}},
     {"zero-based region",       ZERO_BASED, 0,             8,          ACCESS_REMOTE_READ,         {0, 0, 0}},
     {"case 26: another domain", OTHER_PD,   va,            8,          ACCESS_REMOTE_READ,         {0, 0, 0}},
     {"null region",             NULL_MR,    va,            8,          ACCESS_REMOTE_READ,         {0, 0, 0}},
@@ -201,6 +204,8 @@ static void bind_one(struct fixture *f, const struct bind_row *r, const struct m
         for (unsigned right = ACCESS_REMOTE_WRITE; right <= ACCESS_REMOTE_ATOMIC; right <<= 1)
             assert_int_equal(look(f, f->o.qp, after, first, 1, right),
                              r->access & right ? MEM_OK : MEM_BAD_ACCESS);
+        assert_int_equal(look(f, f->o.qp, after, first, 1, ACCESS_FLUSH_GLOBAL),
+                         r->access & ACCESS_FLUSH_GLOBAL ? MEM_OK : MEM_BAD_ACCESS);
         uint8_t *addr;
         assert_int_equal(mem_check(f->o.nic, f->o.pd, after, first, 1, 0, 0, &addr), MEM_BAD_KEY);
         assert_int_equal(mem_check(f->o.nic, f->o.pd, after, first, 1, 0, f->o.qp->qpn, &addr),
@@ -220,6 +225,7 @@ static void case_26_which_binds_are_taken(void **state)
 
     mr[NO_BIND] = reg(f, f->o.pd, ACCESS_LOCAL_WRITE | ACCESS_REMOTE_READ);
     mr[READ_ONLY] = reg(f, f->o.pd, ACCESS_MW_BIND);
+    mr[FLUSHABLE] = reg(f, f->o.pd, ACCESS_FLUSH_GLOBAL | ACCESS_MW_BIND);
     mr[ZERO_BASED] = reg(f, f->o.pd, ACCESS_LOCAL_WRITE | ACCESS_MW_BIND | ACCESS_ZERO_BASED);
     mr[OTHER_PD] = reg(f, f->other_pd, ACCESS_LOCAL_WRITE | ACCESS_MW_BIND);
     assert_int_equal(mem_reg_null(f->o.pd, &mr[NULL_MR]), 0);

@@ -294,7 +294,7 @@ static void qp_modify__values(void **state)
         BAD(QP_STATE_INIT, port_num, 0),
         BAD(QP_STATE_INIT, port_num, 2),
         BAD(QP_STATE_INIT, pkey_index, 1),
-        BAD(QP_STATE_INIT, access_flags, 1 << 8),
+        BAD(QP_STATE_INIT, access_flags, 1 << 10),
         BAD(QP_STATE_INIT, access_flags, 1u << 31),
         BAD(QP_STATE_RTR, path_mtu_bytes, 0),
         BAD(QP_STATE_RTR, path_mtu_bytes, 128),
@@ -336,7 +336,8 @@ static void qp_modify__extreme_values_that_are_good(void **state)
     struct nic_qp_attr a = objects_attr(QP_STATE_INIT), got;
     struct nic_qp_cap cap;
 
-    a.access_flags = ACCESS_LOCAL_WRITE | 1u << 20; /* relaxed ordering: ignored */
+    /* Relaxed ordering is ignored; persistence may be granted though no memory offers it. */
+    a.access_flags = ACCESS_LOCAL_WRITE | ACCESS_FLUSH_PERSISTENT | 1u << 20;
     assert_int_equal(qp_modify(o->qp, &a, INIT_MASK), 0);
     a.state = QP_STATE_RTR;
     a.path_mtu_bytes = 4096;
@@ -354,7 +355,7 @@ static void qp_modify__extreme_values_that_are_good(void **state)
     a.max_rd_atomic = 0;
     assert_int_equal(qp_modify(o->qp, &a, RTS_MASK), 0);
     qp_query(o->qp, &got, &cap);
-    assert_int_equal(got.access_flags, ACCESS_LOCAL_WRITE);
+    assert_int_equal(got.access_flags, ACCESS_LOCAL_WRITE | ACCESS_FLUSH_PERSISTENT);
     assert_int_equal(got.path_mtu_bytes, 4096);
     assert_int_equal(got.rq_psn, 0xffffff);
     assert_int_equal(got.sq_psn, 0xffffff);

@@ -235,6 +235,10 @@ static void case_13_opcode(void **state)
         {WR_SEND,          0      },
         {WR_SEND_WITH_IMM, 0      },
         {WR_SEND_WITH_INV, 0      },
+        {13,               -EINVAL},
+        {16,               -EINVAL},
+        {WR_FLUSH,         -EINVAL}, /* of nothing */
+        {WR_ATOMIC_WRITE,  0      },
     };
     struct objects *o = *state;
 
@@ -258,7 +262,7 @@ static void wq_post_send__opcodes_of_each_type(void **state)
         WRITE = 1 << WR_RDMA_WRITE | 1 << WR_RDMA_WRITE_WITH_IMM,
         UC = SEND | WRITE | 1 << WR_LOCAL_INV | 1 << WR_BIND_MW,
         RC = UC | 1 << WR_SEND_WITH_INV | 1 << WR_RDMA_READ | 1 << WR_ATOMIC_CMP_AND_SWP |
-             1 << WR_ATOMIC_FETCH_AND_ADD,
+             1 << WR_ATOMIC_FETCH_AND_ADD | 1 << WR_FLUSH | 1 << WR_ATOMIC_WRITE,
     };
     static const struct {
         enum qp_type type;
@@ -275,9 +279,10 @@ static void wq_post_send__opcodes_of_each_type(void **state)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         o->qp->type = rows[i].type;
-        for (int op = 0; op <= WR_SEND_WITH_INV; op++) {
+        for (int op = 0; op <= WR_ATOMIC_WRITE + 1; op++) {
             struct nic_sge sge = {0, 8, 0};
-            struct nic_send_wr wr = {.opcode = (enum wr_opcode)op, .sg_list = &sge, .num_sge = 1};
+            struct nic_send_wr wr = {
+                .opcode = (enum wr_opcode)op, .sg_list = &sge, .num_sge = 1, .swap = FLUSH_GLOBAL};
             bool ok = rows[i].opcodes >> op & 1;
 
             o->qp->state = QP_STATE_RTS;
@@ -323,6 +328,14 @@ static void wq_post_send__limits(void **state)
         {WR_ATOMIC_FETCH_AND_ADD, 0,         1,           {9, 0},                   0, -EINVAL},
         {WR_ATOMIC_CMP_AND_SWP,   0,         0,           {0, 0},                   0, -EINVAL},
         {WR_ATOMIC_CMP_AND_SWP,   WR_INLINE, 1,           {8, 0},                   0, -EINVAL},
+        {WR_ATOMIC_WRITE,         0,         0,           {0, 0},                   0, 0      },
+        {WR_ATOMIC_WRITE,         0,         2,           {3, 5},                   0, 0      },
+        {WR_ATOMIC_WRITE,         0,         1,           {8, 0},                   4, 0      },
+        {WR_ATOMIC_WRITE,         0,         1,           {7, 0},                   0, -EINVAL},
+        {WR_ATOMIC_WRITE,         0,         2,           {8, 1},                   0, -EINVAL},
+        {WR_ATOMIC_WRITE,         0,         1,           {0, 0},                   0, -EINVAL},
+        {WR_ATOMIC_WRITE,         0,         3,           {8, 0},                   0, -EINVAL},
+        {WR_ATOMIC_WRITE,         WR_INLINE, 0,           {0, 0},                   0, -EINVAL},
     };
     struct objects *o = *state;
 
@@ -390,22 +403,28 @@ static void wq_send_done__opcode_and_length(void **state)
         uint32_t length;
         enum wc_opcode wc;
     } rows[] = {
-        {WR_RDMA_WRITE,           100,  WC_RDMA_WRITE},
-        {WR_RDMA_WRITE_WITH_IMM,  9,    WC_RDMA_WRITE},
-        {WR_SEND,                 1,    WC_SEND      },
-        {WR_SEND_WITH_IMM,        2,    WC_SEND      },
-        {WR_SEND_WITH_INV,        3,    WC_SEND      },
-        {WR_RDMA_READ,            4000, WC_RDMA_READ },
-        {WR_ATOMIC_CMP_AND_SWP,   8,    WC_COMP_SWAP },
-        {WR_ATOMIC_FETCH_AND_ADD, 8,    WC_FETCH_ADD },
+        {WR_RDMA_WRITE,           100,  WC_RDMA_WRITE  },
+        {WR_RDMA_WRITE_WITH_IMM,  9,    WC_RDMA_WRITE  },
+        {WR_SEND,                 1,    WC_SEND        },
+        {WR_SEND_WITH_IMM,        2,    WC_SEND        },
+        {WR_SEND_WITH_INV,        3,    WC_SEND        },
+        {WR_RDMA_READ,            4000, WC_RDMA_READ   },
+        {WR_ATOMIC_CMP_AND_SWP,   8,    WC_COMP_SWAP   },
+        {WR_ATOMIC_FETCH_AND_ADD, 8,    WC_FETCH_ADD   },
+        {WR_ATOMIC_WRITE,         8,    WC_ATOMIC_WRITE},
+        {WR_FLUSH,                0,    WC_FLUSH       },
     };
     struct objects *o = *state;
 
     objects_bring(o, QP_STATE_RTS);
     for (uint64_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct nic_sge sge = {0, rows[i].length, 0};
-        struct nic_send_wr wr = {
-            .wr_id = i, .opcode = rows[i].wr, .flags = WR_SIGNALED, .sg_list = &sge, .num_sge = 1};
+        struct nic_send_wr wr = {.wr_id = i,
+                                 .opcode = rows[i].wr,
+                                 .flags = WR_SIGNALED,
+                                 .sg_list = &sge,
+                                 .num_sge = 1,
+                                 .swap = FLUSH_GLOBAL};
         struct nic_wc wc;
 
         assert_int_equal(wq_post_send(o->qp, &wr), 0);

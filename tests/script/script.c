@@ -179,23 +179,25 @@ static void drain(void)
         nic_advance(s.nic, s.now);
 }
 
+enum {
+    WINDOW_RIGHTS =
+        ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC | ACCESS_FLUSH_GLOBAL,
+    ALL_RIGHTS = ACCESS_LOCAL_WRITE | WINDOW_RIGHTS,
+};
+
 static void setup_keys(void)
 {
     static const struct {
         unsigned access;
         uint64_t length;
     } region[K_COUNT] = {
-        [K_ALL] = {ACCESS_LOCAL_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE |
-                       ACCESS_REMOTE_ATOMIC,   MEMORY_BYTES},
-        [K_READ] = {ACCESS_REMOTE_READ,                            MEMORY_BYTES},
-        [K_LOCAL] = {ACCESS_LOCAL_WRITE,                            MEMORY_BYTES},
-        [K_WRITE] = {ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE,      MEMORY_BYTES},
-        [K_SMALL] = {ACCESS_LOCAL_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE |
-                         ACCESS_REMOTE_ATOMIC, SMALL_BYTES },
-        [K_SKEW] = {ACCESS_LOCAL_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE |
-                        ACCESS_REMOTE_ATOMIC,  SMALL_BYTES },
-        [K_OTHER] = {ACCESS_LOCAL_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE |
-                         ACCESS_REMOTE_ATOMIC, MEMORY_BYTES},
+        [K_ALL] = {ALL_RIGHTS,                               MEMORY_BYTES},
+        [K_READ] = {ACCESS_REMOTE_READ,                       MEMORY_BYTES},
+        [K_LOCAL] = {ACCESS_LOCAL_WRITE,                       MEMORY_BYTES},
+        [K_WRITE] = {ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE, MEMORY_BYTES},
+        [K_SMALL] = {ALL_RIGHTS,                               SMALL_BYTES },
+        [K_SKEW] = {ALL_RIGHTS,                               SMALL_BYTES },
+        [K_OTHER] = {ALL_RIGHTS,                               MEMORY_BYTES},
     };
     assert_int_equal(mem_pd_create(s.nic, &s.pd), 0);
     assert_int_equal(mem_pd_create(s.nic, &s.other_pd), 0);
@@ -212,13 +214,14 @@ static void setup_keys(void)
 /* The QP, whatever it is, has a window bound to it, unless it takes no work requests. */
 static void setup_window(void)
 {
-    const unsigned all = ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC;
     assert_int_equal(mem_reg(s.pd, s.memory, MEMORY_BYTES, (uintptr_t)s.memory,
-                             ACCESS_LOCAL_WRITE | ACCESS_MW_BIND, &s.window_mr),
+                             ACCESS_LOCAL_WRITE | ACCESS_FLUSH_GLOBAL | ACCESS_MW_BIND,
+                             &s.window_mr),
                      0);
     assert_int_equal(mw_create(s.pd, MW_TYPE_2, &s.mw), 0);
     if (!s.d->with.tgt)
-        assert_true(window_bind(s.qp, s.mw, s.window_mr, (uintptr_t)s.memory, SMALL_BYTES, all));
+        assert_true(
+            window_bind(s.qp, s.mw, s.window_mr, (uintptr_t)s.memory, SMALL_BYTES, WINDOW_RIGHTS));
     s.key[K_WINDOW] = mw_key(s.mw);
 }
 
@@ -449,6 +452,8 @@ static void step_in(const struct step *st)
         p.h.reth = (struct reth){va, s.key[st->key], st->dma_len};
     if (headers & HDR_ATOMICETH)
         p.h.atomic = (struct atomic_eth){va, s.key[st->key], st->a, st->b};
+    if (headers & HDR_FETH)
+        p.h.feth = (struct feth){.plt = st->a & 0x0f, .sel = st->a >> 4 & 3};
     if (headers & HDR_AETH)
         p.h.aeth = (struct aeth){st->syn == 0 ? 0x1f : (uint8_t)st->syn, psn_make(st->msn)};
     if (headers & HDR_XRCETH)
@@ -498,6 +503,9 @@ static void step_out(const struct step *st)
         check(p->h.reth.va == PEER_VA + st->va && p->h.reth.rkey == PEER_RKEY &&
                   p->h.reth.dma_len == st->dma_len,
               "RETH should be va +%llu dmalen %u", (unsigned long long)st->va, st->dma_len);
+    if (headers & HDR_FETH)
+        check((p->h.feth.plt | p->h.feth.sel << 4) == (int)st->a, "FETH should be 0x%x",
+              (unsigned)st->a);
     if (headers & HDR_ATOMICETH)
         check(p->h.atomic.va == PEER_VA + st->va && p->h.atomic.rkey == PEER_RKEY &&
                   p->h.atomic.swap_add == st->a && p->h.atomic.compare == st->b,

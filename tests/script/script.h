@@ -103,7 +103,9 @@ struct step {
     uint32_t from;
     uint64_t va; /* relative to memory (IN) or to the peer's memory (POST, OUT) */
     uint32_t dma_len;
-    uint64_t a, b; /* atomics: add or swap, compare; OUT ATOMIC_ACKNOWLEDGE and CELL: value */
+    /* atomics: add or swap, compare; OUT ATOMIC_ACKNOWLEDGE and CELL: value; FLUSH: enum
+       flush_flags, and POST: bytes; POST of an ATOMIC_WRITE without SGEs: its 8 bytes */
+    uint64_t a, b;
     uint64_t ns;
     uint64_t n;
     uint32_t imm; /* or key to invalidate (our own: enum key); in a CQE as well */
@@ -147,8 +149,9 @@ struct dialogue {
 #define WITH(...)                                                                                  \
     {                                                                                              \
         .mtu = 256, .sq_psn = 100, .rq_psn = 5,                                                    \
-        .access = ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC, .max_rd = 4,    \
-        .max_dest_rd = 4, .timeout = 0, .retry = 7, .rnr_retry = 7, .min_rnr = 12,                 \
+        .access =                                                                                  \
+            ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC | ACCESS_FLUSH_GLOBAL, \
+        .max_rd = 4, .max_dest_rd = 4, .timeout = 0, .retry = 7, .rnr_retry = 7, .min_rnr = 12,    \
         .state = QP_STATE_RTS, .wrs = 16, .cqe = 64, __VA_ARGS__                                   \
     }
 #define STEPS(...)                                                                                 \

@@ -306,10 +306,7 @@ static const struct dialogue dialogues[] = {
     {"op_valid__send_needs_no_right", false, WITH(.access = 0), STEPS(
         {RECV, .id = 1, .len = 4}, {IN, OP_SEND_ONLY, .psn = 5, .len = 4, .ack_req = true},
         ACK(.psn = 5, .msn = 1), {RCQE, WC_RECV, .id = 1, .len = 4}, {MEM, .len = 4})},
-    {"op_valid__not_offered", true, WITH(), STEPS({IN, OP_FLUSH, .psn = 5}, INVALID(5, 0))},
     {"op_valid__no_such_opcode", true, WITH(), STEPS({IN, 0x15, .psn = 5}, INVALID(5, 0))},
-    {"op_valid__atomic_write_not_offered", true, WITH(), STEPS(
-        {IN, OP_ATOMIC_WRITE, .psn = 5, .len = 8, .dma_len = 8}, INVALID(5, 0))},
     {"op_valid__qp_grants_no_write", true, WITH(.access = ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC), STEPS(
         {IN, OP_WRITE_ONLY, .psn = 5, .len = 4, .dma_len = 4}, INVALID(5, 0))},
     {"op_valid__qp_grants_no_read", true, WITH(.access = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC), STEPS(

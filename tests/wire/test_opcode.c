@@ -101,13 +101,14 @@ static void opcode_info__flag_rules(void **state)
     for (int opcode = 0; opcode < 256; opcode++) {
         const struct opcode_info *info = opcode_info((uint8_t)opcode);
         unsigned place = info->flags & (OPF_FIRST | OPF_MIDDLE | OPF_LAST | OPF_ONLY);
-        unsigned family =
-            info->flags & (OPF_SEND | OPF_WRITE | OPF_READ | OPF_ATOMIC | OPF_RESPONSE);
+        unsigned family = info->flags & (OPF_SEND | OPF_WRITE | OPF_READ | OPF_ATOMIC |
+                                         OPF_RESPONSE | OPF_FLUSH | OPF_ATOMIC_WRITE);
         if (info->name == NULL) {
             assert_int_equal(info->headers | info->flags | info->header_bytes, 0);
             continue;
         }
-        assert_true(bits(family) <= 1);
+        assert_int_equal(bits(family), info->service != SERVICE_CNP);
+        assert_int_equal((info->flags & OPF_FLUSH) != 0, (info->headers & HDR_FETH) != 0);
         bool has_place = (info->flags & (OPF_SEND | OPF_WRITE | OPF_READ_RESP)) != 0;
         assert_int_equal(bits(place), has_place ? 1 : 0);
         assert_int_equal((info->flags & OPF_IMM) != 0, (info->headers & HDR_IMMDT) != 0);

@@ -91,6 +91,8 @@ static void print_roce__lines(void **state)
          "RC SEND Only with Invalidate" PLAIN " invalidate 0x00001234 len 4"},
         {{.bth = {.opcode = 0x1c}, .feth = {2, 1}}, 0,
          "RC FLUSH" PLAIN " plt 0x2 sel 1 va 0x0 rkey 0x00000000 dmalen 0 len 0"},
+        {{.bth = {.opcode = 0x1d}, .reth = {8, 9, 8}}, 8,
+         "RC ATOMIC WRITE" PLAIN " va 0x8 rkey 0x00000009 dmalen 8 len 8"},
         {{.bth = {.opcode = 0x64, .fecn = true}, .deth = {0x11111111, 2}}, 16,
          "UD SEND Only qp 0x000000 psn 0x000000 FECN pkey 0x0000 qkey 0x11111111 srcqp 0x000002 "
          "len 16"},

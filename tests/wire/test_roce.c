@@ -234,12 +234,23 @@ static void roce_build__bytes(void **state)
     assert_int_equal(roce_build_headers(&cas, out), 40);
     assert_memory_equal(out + 12, atomic, sizeof(atomic));
 
+    /* Annex A19: the FETH, whose last byte is the selectivity level and the placement types, comes
+     * before the RETH. */
     struct roce_headers flush = {
         .bth = {.opcode = 0x1c},
-          .feth = { .plt = 2,      .sel = 1}
+        .feth = {     .plt = 2,                 .sel = 1},
+        .reth = { 0x2122232425262728, 0x31323334, 0x41424344}
     };
+    static const uint8_t feth_reth[] = {0x00, 0x00, 0x00, 0x12, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26,
+                                        0x27, 0x28, 0x31, 0x32, 0x33, 0x34, 0x41, 0x42, 0x43, 0x44};
     assert_int_equal(roce_build_headers(&flush, out), 32);
-    assert_int_equal(get_be32(out + 12), 0x12);
+    assert_memory_equal(out + 12, feth_reth, sizeof(feth_reth));
+    flush.bth.opcode = 0xbc;
+    assert_int_equal(roce_build_headers(&flush, out), 36);
+    assert_memory_equal(out + 16, feth_reth, sizeof(feth_reth));
+    flush.bth.opcode = 0x1d;
+    assert_int_equal(roce_build_headers(&flush, out), 28);
+    assert_memory_equal(out + 12, feth_reth + 4, sizeof(feth_reth) - 4);
     struct roce_headers ud = {
         .bth = {.opcode = 0x64},
           .deth = { 0x80010000,      0x00fedc}
@@ -265,6 +276,9 @@ static void roce_check__table(void **state)
         {0x64, 0x00, 24,   ROCE_OK        },
         {0xb3, 0x00, 48,   ROCE_OK        },
         {0x12, 0x00, 28,   ROCE_OK        },
+        {0x1c, 0x00, 36,   ROCE_OK        },
+        {0x1d, 0x00, 40,   ROCE_OK        },
+        {0xbd, 0x00, 44,   ROCE_OK        },
         {0x04, 0x00, 0,    ROCE_TOO_SHORT },
         {0x04, 0x00, 12,   ROCE_TOO_SHORT },
         {0x04, 0x00, 15,   ROCE_TOO_SHORT },
@@ -274,6 +288,8 @@ static void roce_check__table(void **state)
         {0x11, 0x00, 16,   ROCE_TOO_SHORT },
         {0x11, 0x10, 20,   ROCE_TOO_SHORT },
         {0xb3, 0x00, 44,   ROCE_TOO_SHORT },
+        {0x1c, 0x00, 32,   ROCE_TOO_SHORT },
+        {0x1d, 0x00, 28,   ROCE_TOO_SHORT },
         {0x64, 0x00, 20,   ROCE_TOO_SHORT },
         {0x81, 0x00, 16,   ROCE_TOO_SHORT },
         {0x15, 0x00, 64,   ROCE_BAD_OPCODE},
@@ -297,6 +313,8 @@ static void roce_check__table(void **state)
         {0x11, 0x00, 24,   ROCE_BAD_LENGTH},
         {0x0c, 0x00, 36,   ROCE_BAD_LENGTH},
         {0x14, 0x30, 48,   ROCE_BAD_LENGTH},
+        {0x1c, 0x00, 40,   ROCE_BAD_LENGTH},
+        {0x1c, 0x00, 44,   ROCE_BAD_LENGTH},
         {0x12, 0x00, 32,   ROCE_BAD_LENGTH},
         {0x1c, 0x00, 40,   ROCE_BAD_LENGTH},
         {0x81, 0x00, 36,   ROCE_BAD_LENGTH},

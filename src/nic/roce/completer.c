@@ -16,10 +16,9 @@ static struct send_wqe *head_wqe(struct qp *qp)
     return &qp->sq.wqe[qp->sq.head & qp->sq.mask];
 }
 
-static bool awaits_response(const struct send_wqe *w)
+static bool is_atomic(const struct send_wqe *w)
 {
-    return w->opcode == WR_RDMA_READ || w->opcode == WR_ATOMIC_CMP_AND_SWP ||
-           w->opcode == WR_ATOMIC_FETCH_AND_ADD;
+    return w->opcode == WR_ATOMIC_CMP_AND_SWP || w->opcode == WR_ATOMIC_FETCH_AND_ADD;
 }
 
 void completer_fail(struct qp *qp, enum wc_status status)
@@ -85,7 +84,7 @@ static bool acknowledge(struct qp *qp, struct psn limit, uint64_t now_ns)
         const struct send_wqe *w = &qp->sq.wqe[i & qp->sq.mask];
         if (!w->numbered)
             break;
-        if (awaits_response(w)) {
+        if (wr_awaits_response(w->opcode)) {
             complete = false;
             break;
         }
@@ -215,7 +214,8 @@ static bool response_due(struct qp *qp, uint64_t now_ns, struct psn psn)
         return false;
     }
     /* When acknowledge could go as far as psn, una is there. */
-    if (qp->sq.head == qp->sq.tail || !head_wqe(qp)->numbered || !awaits_response(head_wqe(qp))) {
+    if (qp->sq.head == qp->sq.tail || !head_wqe(qp)->numbered ||
+        !wr_awaits_response(head_wqe(qp)->opcode)) {
         nic_count(qp->nic, COUNTER_rx_drop_malformed, 1);
         return false;
     }
@@ -230,17 +230,19 @@ static void input_read_response(struct qp *qp, uint64_t now_ns, const struct rx_
     if (!response_due(qp, now_ns, psn))
         return;
     const struct send_wqe *w = head_wqe(qp);
-    if (w->opcode != WR_RDMA_READ) {
+    if (is_atomic(w)) {
         nic_count(qp->nic, COUNTER_rx_drop_malformed, 1);
         return;
     }
     /*
-     * FIRST, MIDDLE and LAST are not told apart: a peer may answer the rest of a READ that was
-     * asked for again with MIDDLE. PSN and length say all.
+     * FLUSH and ATOMIC WRITE are answered as a READ of nothing. FIRST, MIDDLE and LAST are not told
+     * apart: a peer may answer the rest of a READ that was asked for again with MIDDLE. PSN and
+     * length say all.
      */
     uint32_t offset = (uint32_t)psn_diff(psn, w->first_psn);
     uint32_t start = offset * mtu;
-    uint32_t want = w->length - start < mtu ? w->length - start : mtu;
+    uint32_t length = w->opcode == WR_RDMA_READ ? w->length : 0;
+    uint32_t want = length - start < mtu ? length - start : mtu;
     if (p->payload_bytes != want) {
         completer_fail(qp, WC_LOC_LEN_ERR);
         return;
@@ -260,7 +262,7 @@ static void input_atomic_ack(struct qp *qp, uint64_t now_ns, const struct rx_pac
     if (!response_due(qp, now_ns, p->h.bth.psn))
         return;
     const struct send_wqe *w = head_wqe(qp);
-    if (w->opcode == WR_RDMA_READ) {
+    if (!is_atomic(w)) {
         nic_count(qp->nic, COUNTER_rx_drop_malformed, 1);
         return;
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * replay.c: requests that come a second time: SENDs and WRITEs are acknowledged
- * again and not executed, READs are executed again, atomics are answered from saved results. Also
+ * again and not executed, READs are executed again, atomics are answered from saved results,
+ * FLUSHes and ATOMIC WRITEs are answered again. Also
  * the queue of replies, in PSN order.
  */
 #include <assert.h>
@@ -25,11 +26,13 @@ bool replay_queue(struct qp *qp, const struct reply *reply)
     return true;
 }
 
-uint32_t replay_count(const struct responder *r, bool replayed)
+uint32_t replay_count(const struct responder *r, bool replayed, bool flushes)
 {
     uint32_t n = 0;
-    for (uint32_t i = r->reply_head; i != r->reply_tail; i++)
-        n += r->reply[i % MAX_REPLIES].replayed == replayed;
+    for (uint32_t i = r->reply_head; i != r->reply_tail; i++) {
+        const struct reply *q = &r->reply[i % MAX_REPLIES];
+        n += q->replayed == replayed && q->is_flush == flushes;
+    }
     return n;
 }
 
@@ -78,7 +81,8 @@ static bool rewind_queued(struct responder *r, struct psn psn)
 static void insert_by_psn(struct qp *qp, const struct reply *reply)
 {
     struct responder *r = &qp->resp;
-    if (replay_count(r, true) == MAX_RD_ATOMIC || !replay_queue(qp, reply)) {
+    uint32_t replays = replay_count(r, true, false) + replay_count(r, true, true);
+    if (replays == MAX_RD_ATOMIC || !replay_queue(qp, reply)) {
         nic_count(qp->nic, COUNTER_resp_dropped_replays, 1);
         return;
     }
@@ -147,6 +151,24 @@ static void replay_atomic(struct qp *qp, const struct rx_packet *p)
         insert_by_psn(qp, &reply);
 }
 
+/*
+ * FLUSH and ATOMIC WRITE: that it was done its PSN says, and there is no result to keep. An ATOMIC
+ * WRITE that came again would undo what was written since.
+ */
+static void replay_placement(struct qp *qp, const struct rx_packet *p, uint16_t flags)
+{
+    struct responder *r = &qp->resp;
+    struct reply reply = {
+        .is_flush = (flags & OPF_FLUSH) != 0,
+        .replayed = true,
+        .psn = p->h.bth.psn,
+        .packets = 1,
+        .msn = r->msn,
+    };
+    if (!rewind_queued(r, reply.psn))
+        insert_by_psn(qp, &reply);
+}
+
 void replay_input(struct qp *qp, const struct rx_packet *p)
 {
     struct responder *r = &qp->resp;
@@ -156,6 +178,8 @@ void replay_input(struct qp *qp, const struct rx_packet *p)
         replay_read(qp, p);
     else if (flags & OPF_ATOMIC)
         replay_atomic(qp, p);
+    else if (flags & OPF_PLACEMENT)
+        replay_placement(qp, p, flags);
     else if (!r->nak_due)
         r->ack_due = true; /* IBA C9-105: acknowledged again, never executed again */
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * requester.c: from send WQEs to request packets: segmentation, opcodes, PSNs, fences, the
- * READ/atomic limit, end-to-end credits, the window, and going back. What answers mean is the
- * completer's business.
+ * limit of READs, atomics and their like, end-to-end credits, the window, and going back. What
+ * answers mean is the completer's business.
  *
  *      head          next_wqe                 tail
  *   SQ  [ sent, waits | being sent | not begun ]
@@ -13,6 +13,7 @@
 #include "nic/mw.h"
 #include "nic/nic.h"
 #include "nic/qp.h"
+#include "nic/roce/placement.h"
 #include "nic/timers.h"
 #include "wire/opcode.h"
 #include "wire/roce.h"
@@ -124,11 +125,11 @@ static bool takes_receive(const struct send_wqe *w)
            w->opcode == WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* A fenced WQE waits until all earlier READs and atomics are complete. */
+/* A fenced WQE waits until all earlier READs, atomics and their like are complete. */
 static bool reads_pending(struct qp *qp)
 {
     for (uint32_t i = qp->sq.head; i != qp->req.next_wqe; i++)
-        if (is_read(wqe_at(qp, i)) || is_atomic(wqe_at(qp, i)))
+        if (wr_awaits_response(wqe_at(qp, i)->opcode))
             return true;
     return false;
 }
@@ -150,7 +151,7 @@ static bool wqe_begin(struct qp *qp, struct send_wqe *w)
         return false;
     if ((w->flags & WR_FENCE) && reads_pending(qp))
         return false;
-    if ((is_read(w) || is_atomic(w)) && qp->attr.max_rd_atomic == 0) {
+    if (wr_awaits_response(w->opcode) && qp->attr.max_rd_atomic == 0) {
         fail_in_order(qp, WC_LOC_QP_OP_ERR); /* it could never go out */
         return false;
     }
@@ -246,22 +247,33 @@ static bool next_read(struct qp *qp, struct send_wqe *w, uint32_t offset, struct
     return true;
 }
 
-static bool next_atomic(struct qp *qp, struct send_wqe *w, struct train *t)
+static enum added add_atomic(struct qp *qp, const struct send_wqe *w, struct train *t)
 {
-    struct requester *r = &qp->req;
     bool cas = w->opcode == WR_ATOMIC_CMP_AND_SWP;
     uint8_t opcode = opcode_make(qp->service, cas ? OP_COMPARE_SWAP : OP_FETCH_ADD);
-    if (r->rd_atomic >= qp->attr.max_rd_atomic || !window_open(qp, 1) ||
-        !train_fits(t, roce_packet_bytes(opcode, 0), 0))
-        return false;
-    struct train_packet *p = train_add(t, qp, opcode, r->next, 0);
+    if (!train_fits(t, roce_packet_bytes(opcode, 0), 0))
+        return ADDED_NO_ROOM;
+    struct train_packet *p = train_add(t, qp, opcode, qp->req.next, 0);
     p->h.xrc_srqn = w->xrc_srqn;
     p->h.atomic.va = w->remote_addr;
     p->h.atomic.rkey = w->rkey;
     p->h.atomic.swap_add = cas ? w->swap : w->compare_add;
     p->h.atomic.compare = cas ? w->compare_add : 0;
-    r->rd_atomic++;
-    packet_sent(qp, p, 1, true);
+    return ADDED;
+}
+
+/* What is one packet and has a response of its own: atomics, FLUSH, ATOMIC WRITE. */
+static bool next_single(struct qp *qp, const struct send_wqe *w, struct train *t)
+{
+    if (qp->req.rd_atomic >= qp->attr.max_rd_atomic || !window_open(qp, 1))
+        return false;
+    enum added added = is_atomic(w) ? add_atomic(qp, w, t) : placement_add(qp, w, t);
+    if (added == ADDED_BAD_KEY)
+        fail_in_order(qp, WC_LOC_PROT_ERR);
+    if (added != ADDED)
+        return false;
+    qp->req.rd_atomic++;
+    packet_sent(qp, &t->packet[t->packets - 1], 1, true);
     return true;
 }
 
@@ -279,6 +291,8 @@ static enum opcode_op message_op(const struct send_wqe *w, bool first, bool last
         return first ? OP_WRITE_ONLY_IMM : OP_WRITE_LAST_IMM;
     case WR_SEND_WITH_IMM:
         return first ? OP_SEND_ONLY_IMM : OP_SEND_LAST_IMM;
+    case WR_ATOMIC_WRITE:
+        return OP_ATOMIC_WRITE;
     case WR_SEND_WITH_INV:
         return first ? OP_SEND_ONLY_INV : OP_SEND_LAST_INV;
     default:
@@ -362,10 +376,8 @@ static bool next_packet(struct qp *qp, struct train *t)
             r->next_wqe++;
             continue;
         }
-        if (is_read(w))
-            return next_read(qp, w, offset, t);
-        if (is_atomic(w))
-            return next_atomic(qp, w, t);
+        if (wr_awaits_response(w->opcode))
+            return is_read(w) ? next_read(qp, w, offset, t) : next_single(qp, w, t);
         return next_message_packet(qp, w, offset, t);
     }
     return false;

@@ -10,6 +10,7 @@
 #include "nic/mw.h"
 #include "nic/nic.h"
 #include "nic/qp.h"
+#include "nic/roce/placement.h"
 #include "wire/aeth.h"
 #include "wire/opcode.h"
 #include "wire/roce.h"
@@ -55,7 +56,7 @@ static enum resp_verdict check_psn(struct qp *qp, const struct rx_packet *p)
 /* Order of FIRST, MIDDLE, LAST and ONLY within one message; a wrong one is an invalid request. */
 static enum resp_verdict check_op_seq(const struct responder *r, uint16_t flags)
 {
-    bool begins = (flags & (OPF_FIRST | OPF_ONLY | OPF_READ | OPF_ATOMIC)) != 0;
+    bool begins = (flags & (OPF_FIRST | OPF_ONLY | OPF_READ | OPF_ATOMIC | OPF_PLACEMENT)) != 0;
     if (begins != (r->message == RESP_MESSAGE_NONE))
         return V_NAK_INVALID;
     if (begins)
@@ -77,7 +78,7 @@ static enum resp_verdict check_op_valid(const struct qp *qp, uint16_t flags)
     else if (flags & OPF_ATOMIC)
         need = ACCESS_REMOTE_ATOMIC;
     else if (!(flags & OPF_SEND))
-        return V_NAK_INVALID; /* FLUSH, ATOMIC WRITE: not offered */
+        return V_NAK_INVALID; /* no such opcode */
     return (qp->attr.access_flags & need) == need ? V_GO_ON : V_NAK_INVALID;
 }
 
@@ -109,17 +110,24 @@ static enum resp_verdict check_length(struct qp *qp, const struct rx_packet *p, 
     return V_GO_ON;
 }
 
+/* Replays do not count: the network may hold back a request and let go of it when the requester has
+ * long had its answer and asked for more. */
+enum resp_verdict responder_check_reply(struct qp *qp)
+{
+    uint32_t others = replay_count(&qp->resp, false, false);
+    if (others >= qp->attr.max_dest_rd_atomic)
+        return V_NAK_INVALID; /* more outstanding than agreed */
+    if (others + replay_count(&qp->resp, false, true) < MAX_RD_ATOMIC)
+        return V_GO_ON;
+    nic_count(qp->nic, COUNTER_resp_dropped_requests, 1);
+    return V_DROP;
+}
+
 /* A receive for the message, room for the reply. Nothing is changed unless it goes on. */
 static enum resp_verdict check_resource(struct qp *qp, const struct rx_packet *p, uint16_t flags)
 {
-    struct responder *r = &qp->resp;
-    if (flags & (OPF_READ | OPF_ATOMIC)) {
-        /* More outstanding than agreed is an invalid request. */
-        uint32_t limit = qp->attr.max_dest_rd_atomic;
-        /* Replays do not count: the network may hold back a request and let go of it when the
-         * requester has long had its answer and asked for more. */
-        return replay_count(r, false) < limit ? V_GO_ON : V_NAK_INVALID;
-    }
+    if (flags & (OPF_READ | OPF_ATOMIC))
+        return responder_check_reply(qp);
     bool send_begins = (flags & OPF_SEND) && (flags & (OPF_FIRST | OPF_ONLY));
     bool write_imm = (flags & OPF_WRITE) && (flags & OPF_IMM);
     if ((!send_begins && !write_imm) || qp->recv.valid)
@@ -404,6 +412,8 @@ static void take_domain(struct qp *qp, const struct rx_packet *p, uint16_t flags
 
 enum resp_verdict responder_execute(struct qp *qp, const struct rx_packet *p, uint16_t flags)
 {
+    if (flags & OPF_PLACEMENT)
+        return placement_execute(qp, p, flags);
     enum resp_verdict v = check_op_valid(qp, flags);
     if (v == V_GO_ON)
         v = check_length(qp, p, flags);

@@ -51,6 +51,7 @@ struct requester {
  */
 struct reply {
     bool is_atomic;
+    bool is_flush;     /* answered as a READ of nothing, as an ATOMIC WRITE is */
     bool replayed;     /* duplicate: if its key has gone meanwhile nobody is told */
     struct psn psn;    /* of the request */
     uint32_t packets;  /* in all */
@@ -127,6 +128,17 @@ enum resp_verdict {
     V_RECV_KEY,   /* the receive's own keys do not allow it */
 };
 
+/*
+ * Is this work request done only by a response of its own? Such requests are counted against
+ * max_rd_atomic, and a fence waits for them.
+ */
+static inline bool wr_awaits_response(unsigned opcode)
+{
+    const unsigned all = 1u << WR_RDMA_READ | 1u << WR_ATOMIC_CMP_AND_SWP |
+                         1u << WR_ATOMIC_FETCH_AND_ADD | 1u << WR_FLUSH | 1u << WR_ATOMIC_WRITE;
+    return all >> opcode & 1;
+}
+
 /* Of a message; an empty one is a packet, too. */
 static inline uint32_t message_packets(uint32_t bytes, uint32_t mtu)
 {
@@ -150,8 +162,8 @@ void requester_timeout(struct qp *qp, uint64_t now_ns);
 bool requester_waiting(const struct qp *qp);
 
 enum added { ADDED, ADDED_NO_ROOM, ADDED_BAD_KEY };
-/* Adds packet offset of a SEND or WRITE with PSN next, unless the train must go first or a key has
- * gone. For all connected services. */
+/* Adds packet offset of a SEND, WRITE or ATOMIC WRITE with PSN next, unless the train must go first
+ * or a key has gone. For all connected services. */
 enum added requester_add_message(struct qp *qp, const struct send_wqe *w, uint32_t offset,
                                  struct train *t);
 
@@ -179,13 +191,16 @@ enum resp_verdict responder_execute(struct qp *qp, const struct rx_packet *p, ui
 /* the receive that is being filled, if there is one, fails. */
 void responder_fail_receive(struct qp *qp, enum wc_status status);
 
+/* Is there room for the reply of another request that awaits one (not of a FLUSH)? */
+enum resp_verdict responder_check_reply(struct qp *qp);
+
 /* A request with a PSN before epsn. replay.c */
 void replay_input(struct qp *qp, const struct rx_packet *p);
 void replay_save_atomic(struct qp *qp, struct psn psn, uint8_t opcode, uint64_t original);
 /* Queues a reply; false: no room (more outstanding than agreed). */
 bool replay_queue(struct qp *qp, const struct reply *r);
-/* Replies in the queue that are replays, or that are not. */
-uint32_t replay_count(const struct responder *r, bool replayed);
+/* Replies in the queue that are replays, or that are not; FLUSHes or all others. */
+uint32_t replay_count(const struct responder *r, bool replayed, bool flushes);
 
 /* Appends one packet to a train if its size fits: false when the train must go first. train.c */
 void train_begin(struct train *t, const struct nic_path *path); /* empty, to go by this path */
