@@ -122,6 +122,7 @@ static int host_create(struct host **out)
         return -ENOMEM;
     h->control_fd = h->netlink_fd = h->tally_fd = -1;
     TAILQ_INIT(&h->contexts);
+    LIST_INIT(&h->xrc_files);
     TAILQ_INIT(&h->connect.services);
     TAILQ_INIT(&h->connect.known);
     TAILQ_INIT(&h->connect.leaving);
@@ -155,7 +156,7 @@ static int host_create(struct host **out)
 }
 
 /* A thread cancelled in one of the many system calls under the open lock would take it along. */
-static int open_lock(void)
+int host_lock_open(void)
 {
     int cancel_state;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
@@ -163,7 +164,7 @@ static int open_lock(void)
     return cancel_state;
 }
 
-static void open_unlock(int cancel_state)
+void host_unlock_open(int cancel_state)
 {
     pthread_mutex_unlock(&host_open_lock);
     pthread_setcancelstate(cancel_state, NULL);
@@ -171,7 +172,7 @@ static void open_unlock(int cancel_state)
 
 int host_acquire(struct host **out)
 {
-    int err = 0, cancel_state = open_lock();
+    int err = 0, cancel_state = host_lock_open();
     if (host_current != NULL && !host_alive(host_current))
         fork_abandon(host_current); /* a raw clone: no handler ran */
     if (host_current == NULL)
@@ -180,7 +181,7 @@ int host_acquire(struct host **out)
         host_current->users++;
         *out = host_current;
     }
-    open_unlock(cancel_state);
+    host_unlock_open(cancel_state);
     return err;
 }
 
@@ -192,7 +193,7 @@ static bool in_use(struct host *h)
 
 void host_release(struct host *h)
 {
-    int cancel_state = open_lock();
+    int cancel_state = host_lock_open();
     h->users--;
     if (h->users == 0 && !in_use(h)) {
         connect_farewell(h);
@@ -202,7 +203,7 @@ void host_release(struct host *h)
         host_destroy(h);
         host_current = NULL;
     }
-    open_unlock(cancel_state);
+    host_unlock_open(cancel_state);
 }
 
 int verbena_open(const char *device_name, const struct verbena_callbacks *cb, void *owner,

@@ -132,10 +132,12 @@ VERBENA_EXPORT void verbena_srq_query(struct srq *srq, uint32_t *max_wr, uint32_
                                       uint32_t *limit);
 VERBENA_EXPORT int verbena_srq_post(struct verbena_context *ctx, struct srq *srq,
                                     const struct nic_recv_wr *wr);
-/* An XRC domain of this device: a new one (no file), or that of a file (its device and inode);
- * flags as those of open(2). -EAGAIN, -EINVAL, -ENOMEM: xrc.h. */
-VERBENA_EXPORT int verbena_xrcd_open(struct verbena_context *ctx, const uint64_t file[2], int flags,
+/* An XRC domain of this device: a new one (fd -1), or that of a file; flags as those of open(2).
+ * -EAGAIN: none, and not to create; -EINVAL: there is one, and exclusive; -EOPNOTSUPP: another
+ * process has it; -ENOMEM, or what the system said. */
+VERBENA_EXPORT int verbena_xrcd_open(struct verbena_context *ctx, int fd, int flags,
                                      struct xrcd **out);
+/* As often as it was opened. -EBUSY when this is the last and it has children. */
 VERBENA_EXPORT int verbena_xrcd_close(struct verbena_context *ctx, struct xrcd *xrcd);
 VERBENA_EXPORT int verbena_xrc_srq_create(struct verbena_context *ctx, struct pd *pd,
                                           struct xrcd *xrcd, struct cq *cq, uint32_t *max_wr,

@@ -58,6 +58,7 @@ struct host {
     int netlink_fd;                                     /* netdev.c; read under events */
     int tally_fd;                                       /* tally.c; the helper's; or -1 */
     TAILQ_HEAD(context_list, verbena_context) contexts; /* open ones; under events */
+    LIST_HEAD(, xrc_file) xrc_files;                    /* under the open lock */
     /* The helper thread. */
     pthread_t helper;
     bool helper_runs;
@@ -108,6 +109,9 @@ static inline bool host_alive(const struct host *h)
 /* The host of this process, for fork.c and the counters; under the open lock. */
 extern struct host *host_current;
 extern pthread_mutex_t host_open_lock;
+/* For who calls the system under it: not to be cancelled there. Returns what unlocking takes. */
+int host_lock_open(void);
+void host_unlock_open(int cancel_state);
 struct host_object *host_object_create(struct verbena_context *ctx, void *owner);
 void host_object_free(struct host_object *o); /* or NULL */
 
@@ -170,6 +174,9 @@ void tally_open(struct host *h);
 void tally_close(struct host *h);
 /* Somebody asks what we have counted. */
 void tally_answer(struct host *h);
+
+/* xrc_file.c, in a child */
+void xrc_file_abandon(struct host *h);
 
 /* netdev.c */
 int netdev_open(struct host *h);

@@ -7,7 +7,6 @@
 #include "host/host_priv.h"
 
 #include <errno.h>
-#include <fcntl.h>
 
 static bool dead(const struct verbena_context *ctx)
 {
@@ -139,23 +138,6 @@ int verbena_xrc_srq_create(struct verbena_context *ctx, struct pd *pd, struct xr
 uint32_t verbena_xrc_srq_number(const struct srq *srq)
 {
     return srq->number;
-}
-
-int verbena_xrcd_open(struct verbena_context *ctx, const uint64_t file[2], int flags,
-                      struct xrcd **out)
-{
-    if (dead(ctx))
-        return -EIO;
-    struct nic *nic = ctx->host->nic;
-    if (file == NULL)
-        return xrc_domain_create(nic, out);
-    const struct xrc_key key = {.device = ctx->device.ifindex, .dev = file[0], .ino = file[1]};
-    return xrc_domain_open(nic, &key, (flags & O_CREAT) != 0, (flags & O_EXCL) != 0, out);
-}
-
-int verbena_xrcd_close(struct verbena_context *ctx, struct xrcd *xrcd)
-{
-    return dead(ctx) ? -EIO : xrc_domain_destroy(xrcd);
 }
 
 int verbena_srq_destroy(struct verbena_context *ctx, struct srq *srq)

@@ -139,6 +139,8 @@ static bool bind_locked(struct qp *qp, struct mw *mw, struct mr *region, const s
         if (w->swap & ACCESS_ZERO_BASED) /* IBA o10-36.2.2 */
             return false;
     } else {
+        if (qp->type == QP_TYPE_XRC_INI) /* takes no requests that could use it */
+            return false;
         /* IBA o10-37.2.30, IBA o10-37.2.40: only an unbound one, and never to nothing. */
         if (mw->region != NULL || w->compare_add == 0)
             return false;

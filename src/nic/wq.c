@@ -25,6 +25,10 @@ enum { ATOMIC_BYTES = 8 };
 #define TYPES_UC (TYPES_RC | TYPE(UC))
 #define TYPES_UD (TYPES_UC | TYPE(UD) | TYPE(GSI))
 
+/* Windows of type 2 are for one QP and go by its work requests. An XRC target has none, so that
+ * none can be bound to it; what an initiator would bind or invalidate no peer could use. */
+#define TYPES_INVALIDATE (TYPE(RC) | TYPE(UC))
+
 /* What each opcode of the verbs model is here. */
 static const struct opcode_rule {
     unsigned types;
@@ -32,18 +36,18 @@ static const struct opcode_rule {
     bool may_inline;
     bool atomic;
 } opcode_rule[] = {
-    [WR_RDMA_WRITE] = {TYPES_UC, WC_RDMA_WRITE,   true,  false},
-    [WR_RDMA_WRITE_WITH_IMM] = {TYPES_UC, WC_RDMA_WRITE,   true,  false},
-    [WR_SEND] = {TYPES_UD, WC_SEND,         true,  false},
-    [WR_SEND_WITH_IMM] = {TYPES_UD, WC_SEND,         true,  false},
-    [WR_RDMA_READ] = {TYPES_RC, WC_RDMA_READ,    false, false},
-    [WR_ATOMIC_CMP_AND_SWP] = {TYPES_RC, WC_COMP_SWAP,    false, true },
-    [WR_ATOMIC_FETCH_AND_ADD] = {TYPES_RC, WC_FETCH_ADD,    false, true },
-    [WR_LOCAL_INV] = {TYPES_UC, WC_LOCAL_INV,    false, false},
-    [WR_BIND_MW] = {TYPES_UC, WC_BIND_MW,      false, false},
-    [WR_SEND_WITH_INV] = {TYPES_RC, WC_SEND,         true,  false},
-    [WR_FLUSH] = {TYPES_RC, WC_FLUSH,        false, false},
-    [WR_ATOMIC_WRITE] = {TYPES_RC, WC_ATOMIC_WRITE, true,  true },
+    [WR_RDMA_WRITE] = {TYPES_UC,         WC_RDMA_WRITE,   true,  false},
+    [WR_RDMA_WRITE_WITH_IMM] = {TYPES_UC,         WC_RDMA_WRITE,   true,  false},
+    [WR_SEND] = {TYPES_UD,         WC_SEND,         true,  false},
+    [WR_SEND_WITH_IMM] = {TYPES_UD,         WC_SEND,         true,  false},
+    [WR_RDMA_READ] = {TYPES_RC,         WC_RDMA_READ,    false, false},
+    [WR_ATOMIC_CMP_AND_SWP] = {TYPES_RC,         WC_COMP_SWAP,    false, true },
+    [WR_ATOMIC_FETCH_AND_ADD] = {TYPES_RC,         WC_FETCH_ADD,    false, true },
+    [WR_LOCAL_INV] = {TYPES_INVALIDATE, WC_LOCAL_INV,    false, false},
+    [WR_BIND_MW] = {TYPES_UC,         WC_BIND_MW,      false, false},
+    [WR_SEND_WITH_INV] = {TYPE(RC),         WC_SEND,         true,  false},
+    [WR_FLUSH] = {TYPES_RC,         WC_FLUSH,        false, false},
+    [WR_ATOMIC_WRITE] = {TYPES_RC,         WC_ATOMIC_WRITE, true,  true },
 };
 
 enum { OPCODE_RULES = sizeof(opcode_rule) / sizeof(opcode_rule[0]) };

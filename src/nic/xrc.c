@@ -8,7 +8,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "nic/nic.h"
 
@@ -17,7 +16,6 @@ enum { INDEX_MASK = MAX_XRC_SRQ - 1, NUMBER_BITS = 24 };
 void xrc_init(struct nic *nic)
 {
     lock_init(&nic->xrc.lock);
-    LIST_INIT(&nic->xrc.shared);
 }
 
 void xrc_fini(struct nic *nic)
@@ -32,62 +30,17 @@ int xrc_domain_create(struct nic *nic, struct xrcd **out)
     if (xrcd == NULL)
         return -ENOMEM;
     xrcd->nic = nic;
-    xrcd->opens = 1;
     atomic_fetch_add(&nic->objects, 1);
     *out = xrcd;
     return 0;
 }
 
-/* With the table's lock held. */
-static struct xrcd *find_domain(const struct xrc_table *t, const struct xrc_key *key)
-{
-    struct xrcd *xrcd;
-    LIST_FOREACH(xrcd, &t->shared, link)
-    if (memcmp(&xrcd->key, key, sizeof(*key)) == 0)
-        return xrcd;
-    return NULL;
-}
-
-int xrc_domain_open(struct nic *nic, const struct xrc_key *key, bool create, bool exclusive,
-                    struct xrcd **out)
-{
-    struct xrc_table *t = &nic->xrc;
-    int err = 0;
-    lock_take(&t->lock);
-    struct xrcd *xrcd = find_domain(t, key);
-    if (xrcd != NULL && exclusive) {
-        err = -EINVAL;
-    } else if (xrcd != NULL) {
-        xrcd->opens++;
-    } else {
-        err = create ? xrc_domain_create(nic, &xrcd) : -EAGAIN;
-        if (err == 0) {
-            xrcd->shared = true;
-            xrcd->key = *key;
-            LIST_INSERT_HEAD(&t->shared, xrcd, link);
-        }
-    }
-    lock_drop(&t->lock);
-    *out = xrcd;
-    return err;
-}
-
 int xrc_domain_destroy(struct xrcd *xrcd)
 {
-    struct nic *nic = xrcd->nic;
-    lock_take(&nic->xrc.lock);
-    bool last = xrcd->opens == 1, busy = last && atomic_load(&xrcd->children) != 0;
-    if (!busy)
-        xrcd->opens--;
-    if (last && !busy && xrcd->shared)
-        LIST_REMOVE(xrcd, link);
-    lock_drop(&nic->xrc.lock);
-    if (busy)
+    if (atomic_load(&xrcd->children) != 0)
         return -EBUSY;
-    if (last) {
-        atomic_fetch_sub(&nic->objects, 1);
-        free(xrcd);
-    }
+    atomic_fetch_sub(&xrcd->nic->objects, 1);
+    free(xrcd);
     return 0;
 }
 

@@ -10,7 +10,6 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/queue.h>
 
 #include "base/lock.h"
 #include "nic/wq.h"
@@ -25,18 +24,9 @@ enum {
     MAX_XRC_SRQ = 1 << XRC_SRQ_INDEX_BITS,
 };
 
-/* What names a domain to several that open it: a file, and on which device. */
-struct xrc_key {
-    uint64_t device, dev, ino;
-};
-
 struct xrcd {
     struct nic *nic;
     _Atomic uint32_t children; /* target QPs and SRQs */
-    bool shared;               /* by key; all below under the table's lock */
-    struct xrc_key key;
-    uint32_t opens;
-    LIST_ENTRY(xrcd) link;
 };
 
 /* The numbers of one NIC; lives in struct nic. */
@@ -44,19 +34,13 @@ struct xrc_table {
     struct lock lock;  /* held while a queue that was found is used: destroying takes it, too */
     struct srq **slot; /* MAX_XRC_SRQ; NULL until the first */
     uint32_t unused;   /* lowest index that may be free */
-    LIST_HEAD(, xrcd) shared;
 };
 
 void xrc_init(struct nic *nic);
 void xrc_fini(struct nic *nic);
 
 int xrc_domain_create(struct nic *nic, struct xrcd **out); /* 0 or -ENOMEM */
-/* The domain of this name, a new one if there is none. 0; -EAGAIN: none, and not to create;
- * -EINVAL: there is one, and exclusive; -ENOMEM. */
-int xrc_domain_open(struct nic *nic, const struct xrc_key *key, bool create, bool exclusive,
-                    struct xrcd **out);
-/* As often as it was opened. 0, or -EBUSY when this is the last and it has children. */
-int xrc_domain_destroy(struct xrcd *xrcd);
+int xrc_domain_destroy(struct xrcd *xrcd);                 /* 0 or -EBUSY */
 
 /* As wq_srq_create, with a number in srq->number. Completions go to the CQ. */
 int xrc_srq_create(struct pd *pd, struct xrcd *xrcd, struct cq *cq, uint32_t *max_wr,

@@ -32,7 +32,8 @@ void event_queue_fini(struct event_queue *q)
 {
     static const struct timespec moment = {.tv_nsec = 1000000};
 
-    if (q->pid != getpid()) { /* a thread that a forked child does not have may hold the mutex */
+    if (event_queue_inherited(
+            q)) { /* a thread that a forked child does not have may hold the mutex */
         close(q->fd);
         return;
     }
@@ -49,6 +50,11 @@ void event_queue_fini(struct event_queue *q)
     pthread_mutex_unlock(&q->mutex);
     close(q->fd);
     pthread_mutex_destroy(&q->mutex);
+}
+
+bool event_queue_inherited(const struct event_queue *q)
+{
+    return q->pid != getpid();
 }
 
 void event_queue_push(struct event_queue *q, struct event_node *node)

@@ -35,6 +35,8 @@ struct event_queue {
 int event_queue_init(struct event_queue *q); /* 0 or -errno */
 /* Threads that wait are sent away, and gone when it returns. */
 void event_queue_fini(struct event_queue *q);
+/* In a forked child, where nothing may wait for its mutex. */
+bool event_queue_inherited(const struct event_queue *q);
 void event_queue_push(struct event_queue *q, struct event_node *node);
 /* Waits (unless the fd is O_NONBLOCK) for the next event. 0, or -1 and errno: EAGAIN, EINTR, EBADF
  * (after fini)... */

@@ -81,7 +81,7 @@ static int mw_fill(const struct ibv_qp *qp, const struct ibv_mw *mw, uint32_t rk
 int ibv_mw_fill_bind(const struct ibv_qp *qp, const struct ibv_mw *mw, uint32_t rkey,
                      const struct ibv_mw_bind_info *info, struct nic_send_wr *to)
 {
-    if (mw == NULL || mw->type != IBV_MW_TYPE_2)
+    if (mw == NULL || mw->type != IBV_MW_TYPE_2 || qp->qp_type == IBV_QPT_XRC_SEND)
         return -EINVAL;
     return mw_fill(qp, mw, rkey, info, to);
 }

@@ -275,6 +275,10 @@ static void qp_free_obj(struct ibv_qp_obj *obj)
 static int qp_destroy_target(struct ibv_qp_obj *obj)
 {
     bool keep;
+
+    /* The engine is asked for the last handle only, and would say it. */
+    if (event_queue_inherited(&obj_ctx(obj->pub.qp.context)->async))
+        return EIO;
     struct ibv_qp_obj *maker = ibv_tgt_leave(obj, &keep);
     int err = maker != NULL ? verbena_qp_destroy(maker->host, maker->qp) : 0;
 

@@ -21,6 +21,9 @@ enum {
                    IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |
                    IBV_QP_EX_WITH_BIND_MW,
     QP_EX_OPS_UD = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
+    /* wq.c says why; windows of type 1 are not bound by this way. */
+    QP_EX_OPS_INI = QP_EX_OPS_RC & ~(IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV |
+                                     IBV_QP_EX_WITH_BIND_MW),
 };
 
 struct qp_builder {
@@ -324,10 +327,11 @@ static void qp_ex_set_ops(struct ibv_qp_ex *ex)
 int ibv_qp_ex_init(struct ibv_qp_obj *obj, uint64_t send_ops_flags, const struct ibv_qp_cap *cap)
 {
     const enum ibv_qp_type type = obj->pub.qp.qp_type;
-    uint64_t offered = type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND ? QP_EX_OPS_RC
-                       : type == IBV_QPT_UC                           ? QP_EX_OPS_UC
-                       : type == IBV_QPT_UD                           ? QP_EX_OPS_UD
-                                                                      : 0;
+    uint64_t offered = type == IBV_QPT_RC         ? QP_EX_OPS_RC
+                       : type == IBV_QPT_XRC_SEND ? QP_EX_OPS_INI
+                       : type == IBV_QPT_UC       ? QP_EX_OPS_UC
+                       : type == IBV_QPT_UD       ? QP_EX_OPS_UD
+                                                  : 0;
 
     if ((send_ops_flags & ~offered) != 0)
         return EOPNOTSUPP;

@@ -237,6 +237,18 @@ static void case_26_which_binds_are_taken(void **state)
         drop_mr(mr[i]);
 }
 
+/* An XRC initiator takes no requests: what a peer asks for with a type 1 window comes by others. */
+static void mw_execute__xrc_initiator(void **state)
+{
+    struct fixture *f = *state;
+
+    f->o.qp->type = QP_TYPE_XRC_INI;
+    assert_true(window_bind(f->o.qp, f->mw[MW_TYPE_1], f->mr, va, 8, ACCESS_REMOTE_READ));
+    assert_false(window_bind(f->o.qp, f->mw[MW_TYPE_2], f->mr, va, 8, ACCESS_REMOTE_READ));
+    f->o.qp->type = QP_TYPE_RC;
+    assert_int_equal(look(f, f->o.qp, mw_key(f->mw[MW_TYPE_1]), va, 8, ACCESS_REMOTE_READ), MEM_OK);
+}
+
 /* IBA C10-72: neither does a QP of another domain bind the window. */
 static void mw_execute__qp_of_another_domain(void **state)
 {
@@ -486,6 +498,7 @@ int main(void)
         CASE(mw_create__types),
         CASE(mw_create__table_full),
         CASE(case_26_which_binds_are_taken),
+        CASE(mw_execute__xrc_initiator),
         CASE(mw_execute__qp_of_another_domain),
         CASE(mw_execute__wrong_keys),
         CASE(case_22_binding_again),

@@ -263,13 +263,14 @@ static void wq_post_send__opcodes_of_each_type(void **state)
         UC = SEND | WRITE | 1 << WR_LOCAL_INV | 1 << WR_BIND_MW,
         RC = UC | 1 << WR_SEND_WITH_INV | 1 << WR_RDMA_READ | 1 << WR_ATOMIC_CMP_AND_SWP |
              1 << WR_ATOMIC_FETCH_AND_ADD | 1 << WR_FLUSH | 1 << WR_ATOMIC_WRITE,
+        INI = RC & ~(1 << WR_SEND_WITH_INV | 1 << WR_LOCAL_INV),
     };
     static const struct {
         enum qp_type type;
         unsigned opcodes;
     } rows[] = {
         {QP_TYPE_RC,      RC  },
-        {QP_TYPE_XRC_INI, RC  },
+        {QP_TYPE_XRC_INI, INI },
         {QP_TYPE_UC,      UC  },
         {QP_TYPE_UD,      SEND},
         {QP_TYPE_GSI,     SEND},

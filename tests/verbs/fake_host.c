@@ -341,11 +341,9 @@ uint32_t verbena_xrc_srq_number(const struct srq *srq)
     return 0x80000 | (uint32_t)((const struct fake_object *)srq)->number;
 }
 
-int verbena_xrcd_open(struct verbena_context *ctx, const uint64_t file[2], int flags,
-                      struct xrcd **out)
+int verbena_xrcd_open(struct verbena_context *ctx, int fd, int flags, struct xrcd **out)
 {
-    fake.xrcd_file[0] = file != NULL ? file[0] : 0;
-    fake.xrcd_file[1] = file != NULL ? file[1] : 0;
+    fake.xrcd_fd = fd;
     fake.xrcd_flags = flags;
     return fake_new((struct fake_object *)ctx, 0, out);
 }

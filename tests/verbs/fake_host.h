@@ -47,7 +47,7 @@ struct fake_host {
     unsigned mr_change; /* as last changed */
     int advised;        /* SGEs of the last prefetch */
     uint32_t srq_limit;
-    uint64_t xrcd_file[2];
+    int xrcd_fd;
     int xrcd_flags;
     struct net_addr group; /* as last attached or detached */
     unsigned devices;      /* how many the list has: 0..2 */

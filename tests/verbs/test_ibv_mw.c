@@ -143,6 +143,12 @@ static void bind__refused(void **state)
         assert_int_equal(ibv_post_send(r.qp, &wr, &bad), EINVAL);
         assert_ptr_equal(bad, &wr);
     }
+    struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW};
+    wr.bind_mw.mw = r.two;
+    wr.bind_mw.bind_info = (struct ibv_mw_bind_info){r.mr, 0, 8, 0};
+    r.qp->qp_type = IBV_QPT_XRC_SEND; /* takes no requests */
+    assert_int_equal(ibv_post_send(r.qp, &wr, &bad), EINVAL);
+    r.qp->qp_type = IBV_QPT_RC;
     struct ibv_mw_bind bind = {
         .bind_info = {r.mr, 0, 8, IBV_ACCESS_ZERO_BASED}
     };

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * xrc_file.c: XRC domains that have a file: who opens one with the same file and device shares it,
+ * within a process. Other processes have engines of their own, which know nothing of its queues
+ * (docs/decisions/0020-xrc-domains.md): so that none takes a domain of its own for the shared one,
+ * a domain is claimed by binding an abstract unix socket, which the kernel gives back when the
+ * process dies, and the file is held, lest its number becomes another file's.
+ */
+#define _GNU_SOURCE
+#include "host/host_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* All under the open lock, so that a forked child finds the list whole. */
+struct xrc_file {
+    struct xrcd *xrcd;
+    unsigned ifindex;
+    dev_t dev;
+    ino_t ino;
+    uint32_t opens;
+    int file_fd, name_fd;
+    LIST_ENTRY(xrc_file) link;
+};
+
+static struct xrc_file *find(struct host *h, unsigned ifindex, const struct stat *st)
+{
+    struct xrc_file *f;
+    LIST_FOREACH(f, &h->xrc_files, link)
+    if (f->ifindex == ifindex && f->dev == st->st_dev && f->ino == st->st_ino)
+        return f;
+    return NULL;
+}
+
+/* A descriptor that holds the name; -EADDRINUSE: another process has it. */
+static int claim_name(const struct xrc_file *f)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "verbena/xrcd/%u/%ju/%ju", f->ifindex,
+                     (uintmax_t)f->dev, (uintmax_t)f->ino);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+    if (fd < 0)
+        return -errno;
+    if (bind(fd, (struct sockaddr *)&a, bytes) != 0) {
+        int err = -errno;
+        close(fd);
+        return err;
+    }
+    return fd;
+}
+
+static int hold(struct xrc_file *f, int fd)
+{
+    f->name_fd = claim_name(f);
+    if (f->name_fd < 0)
+        return f->name_fd;
+    f->file_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (f->file_fd >= 0)
+        return 0;
+    int err = -errno;
+    close(f->name_fd);
+    return err;
+}
+
+static void release(struct xrc_file *f)
+{
+    close(f->file_fd);
+    close(f->name_fd);
+}
+
+/* The first of this process. */
+static int open_new(struct verbena_context *ctx, int fd, const struct stat *st, int flags,
+                    struct xrcd **out)
+{
+    struct host *h = ctx->host;
+    struct xrc_file *f = calloc(1, sizeof(*f));
+    if (f == NULL)
+        return -ENOMEM;
+    *f = (struct xrc_file){
+        .ifindex = ctx->device.ifindex, .dev = st->st_dev, .ino = st->st_ino, .opens = 1};
+    int err = hold(f, fd);
+    if (err == -EADDRINUSE) /* there is one, and it cannot be had */
+        err = (flags & O_EXCL) != 0 ? -EINVAL : -EOPNOTSUPP;
+    if (err != 0) {
+        free(f);
+        return err;
+    }
+    err = (flags & O_CREAT) == 0 ? -EAGAIN : xrc_domain_create(h->nic, &f->xrcd);
+    if (err != 0) {
+        release(f);
+        free(f);
+        return err;
+    }
+    LIST_INSERT_HEAD(&h->xrc_files, f, link);
+    *out = f->xrcd;
+    return 0;
+}
+
+static int open_file(struct verbena_context *ctx, int fd, int flags, struct xrcd **out)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    struct xrc_file *f = find(ctx->host, ctx->device.ifindex, &st);
+    if (f == NULL)
+        return open_new(ctx, fd, &st, flags, out);
+    if ((flags & O_EXCL) != 0)
+        return -EINVAL;
+    f->opens++;
+    *out = f->xrcd;
+    return 0;
+}
+
+static int close_file(struct host *h, struct xrcd *xrcd)
+{
+    struct xrc_file *f;
+    LIST_FOREACH(f, &h->xrc_files, link)
+    if (f->xrcd == xrcd)
+        break;
+    if (f != NULL && f->opens > 1) {
+        f->opens--;
+        return 0;
+    }
+    int err = xrc_domain_destroy(xrcd);
+    if (err != 0 || f == NULL)
+        return err;
+    LIST_REMOVE(f, link);
+    release(f);
+    free(f);
+    return 0;
+}
+
+int verbena_xrcd_open(struct verbena_context *ctx, int fd, int flags, struct xrcd **out)
+{
+    if (!host_alive(ctx->host))
+        return -EIO;
+    if (fd == -1)
+        return xrc_domain_create(ctx->host->nic, out);
+    int cancel_state = host_lock_open();
+    int err = open_file(ctx, fd, flags, out);
+    host_unlock_open(cancel_state);
+    return err;
+}
+
+int verbena_xrcd_close(struct verbena_context *ctx, struct xrcd *xrcd)
+{
+    if (!host_alive(ctx->host))
+        return -EIO;
+    int cancel_state = host_lock_open();
+    int err = close_file(ctx->host, xrcd);
+    host_unlock_open(cancel_state);
+    return err;
+}
+
+void xrc_file_abandon(struct host *h)
+{
+    struct xrc_file *f;
+    LIST_FOREACH(f, &h->xrc_files, link)
+    release(f);
+}
