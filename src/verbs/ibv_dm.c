@@ -104,7 +104,8 @@ struct ibv_mr *ibv_reg_dm_mr_op(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t d
     struct ibv_dm_obj *obj = dm_obj(dm);
     const unsigned allowed = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                              IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-                             IBV_ACCESS_ZERO_BASED;
+                             IBV_ACCESS_ZERO_BASED | NEWER_ACCESS_FLUSH_GLOBAL |
+                             NEWER_ACCESS_FLUSH_PERSISTENT; /* the engine refuses this one */
 
     access &= ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE;
     if ((access & ~allowed) != 0 || (access & IBV_ACCESS_ZERO_BASED) == 0 ||

@@ -22,6 +22,22 @@ static bool post_address(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
     return true;
 }
 
+/* What needs more than the conversion, or is not offered here. 0 or -EINVAL. */
+static int post_special(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
+                        struct nic_send_wr *to)
+{
+    switch ((int)wr->opcode) {
+    case IBV_WR_BIND_MW:
+        return ibv_mw_fill_bind(qp, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info, to);
+    case IBV_WR_ATOMIC_WRITE:
+        return wr->num_sge > 0 ? 0 : -EINVAL; /* without SGEs the engine takes what lies in swap */
+    case NEWER_WR_FLUSH:
+        return -EINVAL; /* a struct ibv_send_wr cannot say of what: ibv_wr_flush */
+    default:
+        return 0;
+    }
+}
+
 int ibv_post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
     struct ibv_qp_obj *obj = obj_qp(qp);
@@ -32,9 +48,8 @@ int ibv_post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
         convert_send_wr(wr, &n);
         if (qp->qp_type == IBV_QPT_XRC_SEND)
             n.xrc_srqn = wr->qp_type.xrc.remote_srqn;
-        if (wr->opcode == IBV_WR_BIND_MW)
-            err =
-                ibv_mw_fill_bind(qp, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info, &n);
+        if (wr->opcode >= IBV_WR_BIND_MW)
+            err = post_special(qp, wr, &n);
         else if (qp->qp_type == IBV_QPT_UD && !post_address(qp, wr, &n))
             err = -EINVAL;
         if (err == 0)

@@ -16,14 +16,15 @@ enum {
     QP_EX_OPS_RC = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                    IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
                    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
-                   IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_BIND_MW,
+                   IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV |
+                   IBV_QP_EX_WITH_BIND_MW | NEWER_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE,
     QP_EX_OPS_UC = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                    IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |
                    IBV_QP_EX_WITH_BIND_MW,
-    QP_EX_OPS_UD = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
     /* wq.c says why; windows of type 1 are not bound by this way. */
     QP_EX_OPS_INI = QP_EX_OPS_RC & ~(IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV |
                                      IBV_QP_EX_WITH_BIND_MW),
+    QP_EX_OPS_UD = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
 };
 
 struct qp_builder {
@@ -176,6 +177,28 @@ static void qp_ex_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote
     qp_ex_atomic(qp, WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
 }
 
+static void qp_ex_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
+                               const void *atomic_wr)
+{
+    uint64_t value;
+
+    memcpy(&value, atomic_wr, sizeof(value));
+    qp_ex_atomic(qp, WR_ATOMIC_WRITE, rkey, remote_addr, 0, value);
+}
+
+/* Of a whole region no length is told. */
+static void qp_ex_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t len,
+                        uint8_t type, uint8_t level)
+{
+    bool region = level == NEWER_FLUSH_MR;
+
+    if ((type & ~(NEWER_FLUSH_GLOBAL | NEWER_FLUSH_PERSISTENT)) != 0 ||
+        (!region && level != NEWER_FLUSH_RANGE))
+        builder_fail(builder_of(qp), EINVAL);
+    qp_ex_atomic(qp, WR_FLUSH, rkey, remote_addr, region ? 0 : len,
+                 region ? type | FLUSH_MR : type);
+}
+
 /* The WR that data is being given to; NULL: none, and that is an error. */
 static struct nic_send_wr *builder_last(struct qp_builder *b)
 {
@@ -301,8 +324,12 @@ static int qp_ex_complete(struct ibv_qp_ex *qp)
     return err;
 }
 
-static void qp_ex_set_ops(struct ibv_qp_ex *ex)
+static void qp_ex_set_ops(union qp_newest *pub)
 {
+    struct ibv_qp_ex *ex = &pub->ex;
+
+    pub->newest.wr_flush = qp_ex_flush;
+    ex->wr_atomic_write = qp_ex_atomic_write;
     ex->wr_atomic_cmp_swp = qp_ex_cmp_swp;
     ex->wr_atomic_fetch_add = qp_ex_fetch_add;
     ex->wr_bind_mw = qp_ex_bind_mw;
@@ -342,7 +369,7 @@ int ibv_qp_ex_init(struct ibv_qp_obj *obj, uint64_t send_ops_flags, const struct
     obj->builder->max_wr = cap->max_send_wr;
     obj->builder->max_sge = cap->max_send_sge;
     obj->builder->max_inline_bytes = cap->max_inline_data;
-    qp_ex_set_ops(&obj->pub.ex);
+    qp_ex_set_ops(&obj->pub);
     return 0;
 }
 

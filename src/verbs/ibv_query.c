@@ -20,7 +20,8 @@ enum {
     /* Which operations may use memory on demand: all that there are. */
     QUERY_ODP_UD = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV,
     QUERY_ODP_UC = QUERY_ODP_UD | IBV_ODP_SUPPORT_WRITE,
-    QUERY_ODP_RC = QUERY_ODP_UC | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC,
+    QUERY_ODP_RC = QUERY_ODP_UC | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC |
+                   NEWER_ODP_SUPPORT_FLUSH | NEWER_ODP_SUPPORT_ATOMIC_WRITE,
     QUERY_PACED_TYPES = 1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD |
                         1u << IBV_QPT_XRC_SEND, /* all that have a send queue */
     QUERY_ACK_DELAY = 15, /* 4.096 us << 15 = 134 ms: what a descheduled process may need */
@@ -89,7 +90,8 @@ int ibv_query_device_ex_op(struct ibv_context *context,
     if (err != 0)
         return err;
     all.hca_core_clock = 1000 * 1000; /* kHz: query_rt_values counts nanoseconds */
-    all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+    all.device_cap_flags_ex =
+        all.orig_attr.device_cap_flags | NEWER_DEVICE_FLUSH_GLOBAL | NEWER_DEVICE_ATOMIC_WRITE;
     all.phys_port_cnt_ex = 1;
     all.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
     all.odp_caps.per_transport_caps.rc_odp_caps = QUERY_ODP_RC;

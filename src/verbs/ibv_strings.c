@@ -87,6 +87,8 @@ static const char *const strings_opcode[] = {
     [IBV_WR_BIND_MW] = "BIND_MW",
     [IBV_WR_SEND_WITH_INV] = "SEND_WITH_INV",
     [IBV_WR_TSO] = "TSO",
+    [NEWER_WR_FLUSH] = "FLUSH",
+    [IBV_WR_ATOMIC_WRITE] = "ATOMIC_WRITE",
 };
 
 VERBS_ABI const char *ibv_wc_status_str(enum ibv_wc_status status)

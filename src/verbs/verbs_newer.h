@@ -45,7 +45,11 @@ union port_attr_newest {
 union qp_newest {
     struct ibv_qp qp;
     struct ibv_qp_ex ex;
-    uint8_t newest[NEWEST_QP_EX_BYTES];
+    struct {
+        uint8_t older[NEWEST_QP_EX_BYTES - sizeof(void (*)(void))];
+        void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t len,
+                         uint8_t type, uint8_t level);
+    } newest;
 };
 
 _Static_assert(sizeof(struct verbs_context_newest) == 696, "newest verbs_context");
@@ -57,13 +61,31 @@ _Static_assert(offsetof(struct verbs_context, context) -
                    320,
                "query_port");
 _Static_assert(sizeof(union qp_newest) == 360, "newest ibv_qp_ex");
+_Static_assert(offsetof(union qp_newest, newest.wr_flush) == 352, "wr_flush");
 _Static_assert(sizeof(union port_attr_newest) == 56, "newest ibv_port_attr");
 _Static_assert(offsetof(union port_attr_newest, active_speed_ex) == 52, "active_speed_ex");
 
-/* IBV_EVENT_DEVICE_SPEED_CHANGE, IBV_WC_FLUSH, IBV_WR_FLUSH: holes in the enums of release 44. */
+/* What these are called with IBV_ in front, and FLUSH_GLOBAL to FLUSH_MR as well: holes in the
+ * enums of release 44, and what comes behind them. */
 enum {
     NEWER_EVENT_DEVICE_SPEED_CHANGE = 20,
+    NEWER_WC_FLUSH = 8,
+    NEWER_WR_FLUSH = 14,
+    NEWER_ACCESS_FLUSH_GLOBAL = 1 << 8,
+    NEWER_ACCESS_FLUSH_PERSISTENT = 1 << 9,
+    NEWER_QP_EX_WITH_FLUSH = 1 << 11,
+    NEWER_FLUSH_GLOBAL = 1, /* enum ibv_placement_type */
+    NEWER_FLUSH_PERSISTENT = 2,
+    NEWER_FLUSH_RANGE = 0, /* enum ibv_selectivity_level */
+    NEWER_FLUSH_MR = 1,
+    NEWER_ODP_SUPPORT_FLUSH = 1 << 6,
+    NEWER_ODP_SUPPORT_ATOMIC_WRITE = 1 << 7,
 };
+
+/* Bits of device_cap_flags_ex; programs know them as IB_UVERBS_DEVICE_... */
+#define NEWER_DEVICE_FLUSH_GLOBAL     (UINT64_C(1) << 38)
+#define NEWER_DEVICE_FLUSH_PERSISTENT (UINT64_C(1) << 39)
+#define NEWER_DEVICE_ATOMIC_WRITE     (UINT64_C(1) << 40)
 
 /* Public functions of releases 59 to 65. Structs that we never look into stay opaque. */
 struct ibv_buf;

@@ -101,18 +101,20 @@ static void reg__bounds_and_access(void **state)
         unsigned access;
         int fail, want;
     } rows[] = {
-        {0,          100,      ZERO,                               0,      0     },
-        {50,         50,       ZERO | IBV_ACCESS_LOCAL_WRITE,      0,      0     },
-        {99,         1,        ZERO | IBV_ACCESS_RELAXED_ORDERING, 0,      0     },
-        {0,          101,      ZERO,                               0,      EINVAL},
-        {50,         51,       ZERO,                               0,      EINVAL},
-        {101,        0,        ZERO,                               0,      EINVAL},
-        {UINT64_MAX, 1,        ZERO,                               0,      EINVAL},
-        {1,          SIZE_MAX, ZERO,                               0,      EINVAL},
-        {0,          8,        IBV_ACCESS_LOCAL_WRITE,             0,      EINVAL},
-        {0,          8,        ZERO | IBV_ACCESS_MW_BIND,          0,      EINVAL},
-        {0,          8,        ZERO | IBV_ACCESS_ON_DEMAND,        0,      EINVAL},
-        {0,          8,        ZERO,                               ENOMEM, ENOMEM},
+        {0,          100,      ZERO,                                 0,          0         },
+        {50,         50,       ZERO | IBV_ACCESS_LOCAL_WRITE,        0,          0         },
+        {99,         1,        ZERO | IBV_ACCESS_RELAXED_ORDERING,   0,          0         },
+        {0,          8,        ZERO | NEWER_ACCESS_FLUSH_GLOBAL,     0,          0         },
+        {0,          8,        ZERO | NEWER_ACCESS_FLUSH_PERSISTENT, EOPNOTSUPP, EOPNOTSUPP},
+        {0,          101,      ZERO,                                 0,          EINVAL    },
+        {50,         51,       ZERO,                                 0,          EINVAL    },
+        {101,        0,        ZERO,                                 0,          EINVAL    },
+        {UINT64_MAX, 1,        ZERO,                                 0,          EINVAL    },
+        {1,          SIZE_MAX, ZERO,                                 0,          EINVAL    },
+        {0,          8,        IBV_ACCESS_LOCAL_WRITE,               0,          EINVAL    },
+        {0,          8,        ZERO | IBV_ACCESS_MW_BIND,            0,          EINVAL    },
+        {0,          8,        ZERO | IBV_ACCESS_ON_DEMAND,          0,          EINVAL    },
+        {0,          8,        ZERO,                                 ENOMEM,     ENOMEM    },
     };
     struct ibv_context *ctx = fake_open();
     struct ibv_pd *pd = ibv_alloc_pd(ctx);

@@ -65,13 +65,14 @@ static void reg__refused(void **state)
         int fail;
         int want;
     } rows[] = {
-        {1u << 8,                 0,      EINVAL},
-        {1u << 19,                0,      EINVAL},
-        {1u << 30,                0,      EINVAL},
-        {1u << 31,                0,      EINVAL},
-        {IBV_ACCESS_ON_DEMAND,    EFAULT, EFAULT},
-        {IBV_ACCESS_REMOTE_WRITE, EINVAL, EINVAL},
-        {0,                       ENOMEM, ENOMEM},
+        {1u << 10,                      0,          EINVAL    },
+        {NEWER_ACCESS_FLUSH_PERSISTENT, EOPNOTSUPP, EOPNOTSUPP},
+        {1u << 19,                      0,          EINVAL    },
+        {1u << 30,                      0,          EINVAL    },
+        {1u << 31,                      0,          EINVAL    },
+        {IBV_ACCESS_ON_DEMAND,          EFAULT,     EFAULT    },
+        {IBV_ACCESS_REMOTE_WRITE,       EINVAL,     EINVAL    },
+        {0,                             ENOMEM,     ENOMEM    },
     };
 
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -74,6 +74,39 @@ static void send__stops_at_the_bad_one(void **state)
     }
 }
 
+/* ATOMIC WRITE has its data in SGEs here; a struct ibv_send_wr cannot say what a FLUSH needs. */
+static void send__placement(void **state)
+{
+    (void)state;
+    struct rig r = rig_up();
+    uint64_t value = 7;
+    struct ibv_sge sge = {.addr = (uintptr_t)&value, .length = sizeof(value)};
+    struct ibv_send_wr *bad = NULL, wr = {
+                                        .opcode = IBV_WR_ATOMIC_WRITE,
+                                        .send_flags = IBV_SEND_INLINE,
+                                        .sg_list = &sge,
+                                        .num_sge = 1,
+                                        .wr.rdma = {.remote_addr = 64, .rkey = 9},
+    };
+
+    assert_int_equal(ibv_post_send(r.qp, &wr, &bad), 0);
+    assert_int_equal(fake.sent[0].opcode, WR_ATOMIC_WRITE);
+    assert_int_equal(fake.sent[0].remote_addr, 64);
+    assert_int_equal(fake.sent[0].rkey, 9);
+    assert_int_equal(fake.sent[0].num_sge, 1);
+    assert_int_equal(fake.sent[0].flags, WR_INLINE);
+    for (int num_sge = -1; num_sge <= 0; num_sge++) {
+        wr.num_sge = num_sge;
+        assert_int_equal(ibv_post_send(r.qp, &wr, &bad), EINVAL);
+    }
+    wr.num_sge = 1;
+    wr.opcode = (enum ibv_wr_opcode)NEWER_WR_FLUSH;
+    assert_int_equal(ibv_post_send(r.qp, &wr, &bad), EINVAL);
+    assert_ptr_equal(bad, &wr);
+    assert_int_equal(fake.posts, 1);
+    rig_down(&r);
+}
+
 /* The address is the handle's; one of another domain, or none, stops the chain. */
 static void send__datagrams(void **state)
 {
@@ -201,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(send__whole_chain_and_one_kick, reset),
         cmocka_unit_test_setup(send__stops_at_the_bad_one, reset),
+        cmocka_unit_test_setup(send__placement, reset),
         cmocka_unit_test_setup(send__datagrams, reset),
         cmocka_unit_test_setup(recv__stops_at_the_bad_one, reset),
         cmocka_unit_test_setup(srq_recv__stops_at_the_bad_one, reset),

@@ -111,6 +111,80 @@ static void wr__each_operation(void **state)
     rig_down(&r);
 }
 
+static void flush(struct ibv_qp_ex *ex, size_t len, uint8_t type, uint8_t level)
+{
+    /* As the inline function of release 45. */
+    ((union qp_newest *)(void *)ex)->newest.wr_flush(ex, 1, 2, len, type, level);
+}
+
+/* The 8 bytes are taken at the call, and stay with their request while the arrays grow. */
+static void wr__atomic_write(void **state)
+{
+    (void)state;
+    struct rig r = rig_up();
+
+    ibv_wr_start(r.ex);
+    for (uint64_t i = 0; i < 20; i++) {
+        uint64_t value = ~i;
+
+        r.ex->wr_id = i;
+        r.ex->wr_flags = i % 2 != 0 ? IBV_SEND_SIGNALED | IBV_SEND_INLINE : 0;
+        ibv_wr_atomic_write(r.ex, 1, 2, &value);
+    }
+    assert_int_equal(ibv_wr_complete(r.ex), 0);
+    assert_int_equal(fake.posts, 20);
+    for (uint64_t i = 0; i < 20; i++) {
+        const struct nic_send_wr *wr = &fake.sent[i];
+
+        assert_int_equal(wr->opcode, WR_ATOMIC_WRITE);
+        assert_int_equal(wr->wr_id, i);
+        assert_int_equal(wr->flags, i % 2 != 0 ? WR_SIGNALED : 0);
+        assert_int_equal(wr->rkey, 1);
+        assert_int_equal(wr->remote_addr, 2);
+        assert_int_equal(wr->num_sge, 0);
+        assert_int_equal(wr->swap, ~i);
+    }
+    rig_down(&r);
+}
+
+static void wr__flush(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t len;
+        uint8_t type, level;
+        int err;
+        uint64_t swap, bytes;
+    } rows[] = {
+        {64,       1,    0,    0,      FLUSH_GLOBAL,                               64      },
+        {SIZE_MAX, 2,    0,    0,      FLUSH_PERSISTENT,                           SIZE_MAX}, /* the engine's to refuse */
+        {0,        3,    1,    0,      FLUSH_GLOBAL | FLUSH_PERSISTENT | FLUSH_MR, 0       },
+        {SIZE_MAX, 1,    1,    0,      FLUSH_GLOBAL | FLUSH_MR,                    0       },
+        {64,       4,    0,    EINVAL, 0,                                          0       },
+        {64,       0x11, 0,    EINVAL, 0,                                          0       },
+        {64,       0x81, 0,    EINVAL, 0,                                          0       },
+        {64,       1,    2,    EINVAL, 0,                                          0       },
+        {64,       1,    0x11, EINVAL, 0,                                          0       },
+    };
+    struct rig r = rig_up();
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        fake.posts = 0;
+        ibv_wr_start(r.ex);
+        flush(r.ex, rows[i].len, rows[i].type, rows[i].level);
+        assert_int_equal(ibv_wr_complete(r.ex), rows[i].err);
+        assert_int_equal(fake.posts, rows[i].err == 0);
+        if (rows[i].err != 0)
+            continue;
+        assert_int_equal(fake.sent[0].opcode, WR_FLUSH);
+        assert_int_equal(fake.sent[0].rkey, 1);
+        assert_int_equal(fake.sent[0].remote_addr, 2);
+        assert_int_equal(fake.sent[0].compare_add, rows[i].bytes);
+        assert_int_equal(fake.sent[0].swap, rows[i].swap);
+    }
+    rig_down(&r);
+}
+
 /* 20 WRs: the arrays grow on the way; SGEs and inline bytes stay with their WR. */
 static void wr__data_stays_with_its_request(void **state)
 {
@@ -254,20 +328,32 @@ static void create__operations_by_type(void **state)
         uint64_t ops;
         bool good;
     } rows[] = {
-        {IBV_QPT_RC, 0,                                 true },
-        {IBV_QPT_RC, ALL_OPS,                           true },
-        {IBV_QPT_UC, IBV_QP_EX_WITH_SEND,               true },
-        {IBV_QPT_UC, IBV_QP_EX_WITH_RDMA_READ,          false},
-        {IBV_QPT_UC, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, false},
-        {IBV_QPT_UD, IBV_QP_EX_WITH_SEND,               true },
-        {IBV_QPT_UD, IBV_QP_EX_WITH_SEND_WITH_IMM,      true },
-        {IBV_QPT_UD, IBV_QP_EX_WITH_RDMA_WRITE,         false},
-        {IBV_QPT_UD, IBV_QP_EX_WITH_SEND_WITH_INV,      false},
-        {IBV_QPT_RC, IBV_QP_EX_WITH_BIND_MW,            true },
-        {IBV_QPT_UD, IBV_QP_EX_WITH_BIND_MW,            false},
-        {IBV_QPT_RC, IBV_QP_EX_WITH_TSO,                false},
-        {IBV_QPT_RC, IBV_QP_EX_WITH_ATOMIC_WRITE,       false},
-        {IBV_QPT_RC, UINT64_C(1) << 63,                 false},
+        {IBV_QPT_RC,       0,                                 true },
+        {IBV_QPT_RC,       ALL_OPS,                           true },
+        {IBV_QPT_UC,       IBV_QP_EX_WITH_SEND,               true },
+        {IBV_QPT_UC,       IBV_QP_EX_WITH_RDMA_READ,          false},
+        {IBV_QPT_UC,       IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, false},
+        {IBV_QPT_UD,       IBV_QP_EX_WITH_SEND,               true },
+        {IBV_QPT_UD,       IBV_QP_EX_WITH_SEND_WITH_IMM,      true },
+        {IBV_QPT_UD,       IBV_QP_EX_WITH_RDMA_WRITE,         false},
+        {IBV_QPT_UD,       IBV_QP_EX_WITH_SEND_WITH_INV,      false},
+        {IBV_QPT_RC,       IBV_QP_EX_WITH_BIND_MW,            true },
+        {IBV_QPT_XRC_SEND, IBV_QP_EX_WITH_RDMA_READ,          true },
+        {IBV_QPT_XRC_SEND, IBV_QP_EX_WITH_LOCAL_INV,          false},
+        {IBV_QPT_XRC_SEND, IBV_QP_EX_WITH_SEND_WITH_INV,      false},
+        {IBV_QPT_XRC_SEND, IBV_QP_EX_WITH_BIND_MW,            false},
+        {IBV_QPT_UD,       IBV_QP_EX_WITH_BIND_MW,            false},
+        {IBV_QPT_RC,       IBV_QP_EX_WITH_TSO,                false},
+        {IBV_QPT_RC,       IBV_QP_EX_WITH_ATOMIC_WRITE,       true },
+        {IBV_QPT_RC,       NEWER_QP_EX_WITH_FLUSH,            true },
+        {IBV_QPT_XRC_SEND, NEWER_QP_EX_WITH_FLUSH,            true },
+        {IBV_QPT_XRC_SEND, IBV_QP_EX_WITH_ATOMIC_WRITE,       true },
+        {IBV_QPT_UC,       NEWER_QP_EX_WITH_FLUSH,            false},
+        {IBV_QPT_UD,       NEWER_QP_EX_WITH_FLUSH,            false},
+        {IBV_QPT_UC,       IBV_QP_EX_WITH_ATOMIC_WRITE,       false},
+        {IBV_QPT_UD,       IBV_QP_EX_WITH_ATOMIC_WRITE,       false},
+        {IBV_QPT_RC,       1 << 13,                           false},
+        {IBV_QPT_RC,       UINT64_C(1) << 63,                 false},
     };
 
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -337,6 +423,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(wr__each_operation, reset),
+        cmocka_unit_test_setup(wr__atomic_write, reset),
+        cmocka_unit_test_setup(wr__flush, reset),
         cmocka_unit_test_setup(wr__data_stays_with_its_request, reset),
         cmocka_unit_test_setup(wr__mistakes_post_nothing, reset),
         cmocka_unit_test_setup(wr__abort_and_engine_errors, reset),

@@ -54,6 +54,10 @@ static void device_ex__sizes(void **state)
     assert_int_equal(u.a.odp_caps.general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
     assert_int_equal(u.a.odp_caps.per_transport_caps.ud_odp_caps,
                      IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV);
+    assert_int_equal(u.a.odp_caps.per_transport_caps.rc_odp_caps, 0xff);
+    assert_int_equal(u.a.xrc_odp_caps, 0xff);
+    assert_int_equal(u.a.device_cap_flags_ex >> 32,
+                     (NEWER_DEVICE_FLUSH_GLOBAL | NEWER_DEVICE_ATOMIC_WRITE) >> 32);
     assert_int_equal(u.a.max_dm_size, MEMORY_MAX_DM_BYTES);
     assert_int_equal(u.a.packet_pacing_caps.qp_rate_limit_min, 1);
     assert_int_equal(u.a.packet_pacing_caps.qp_rate_limit_max, UINT32_MAX);

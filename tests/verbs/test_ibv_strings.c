@@ -21,6 +21,8 @@ static void names__of_all_values(void **state)
         assert_string_not_equal(ibv_node_type_str((enum ibv_node_type)i), "unknown");
     for (int i = 0; i <= IBV_WR_TSO; i++)
         assert_string_not_equal(ibv_wr_opcode_str((enum ibv_wr_opcode)i), "unknown");
+    assert_string_equal(ibv_wr_opcode_str((enum ibv_wr_opcode)NEWER_WR_FLUSH), "FLUSH");
+    assert_string_equal(ibv_wr_opcode_str(IBV_WR_ATOMIC_WRITE), "ATOMIC_WRITE");
 }
 
 static void names__of_the_usual(void **state)
@@ -45,6 +47,8 @@ static void names__unknown(void **state)
         assert_string_equal(ibv_wr_opcode_str((enum ibv_wr_opcode)bad[i]), "unknown");
     }
     assert_string_equal(ibv_node_type_str((enum ibv_node_type)0), "unknown");
+    assert_string_equal(ibv_wr_opcode_str((enum ibv_wr_opcode)13), "unknown");
+    assert_string_equal(ibv_wr_opcode_str((enum ibv_wr_opcode)16), "unknown");
 }
 
 static int reset(void **state)

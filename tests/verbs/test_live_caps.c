@@ -3,6 +3,7 @@
  * test_live_caps.c: case 29, a capability is claimed exactly when it works, each tried on the real
  * library and engine.
  */
+#include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <time.h>
@@ -10,6 +11,7 @@
 #include "../port/private_net.h"
 #include "../skips.h"
 #include "live_rig.h"
+#include "verbs/verbs_newer.h"
 
 static bool own_net;
 
@@ -315,8 +317,47 @@ static bool try_multicast(struct rig *r)
     return good;
 }
 
+static bool try_region(struct rig *r, unsigned access)
+{
+    struct ibv_mr *mr = ibv_reg_mr(r->pd, r->buf, 64, (int)access);
+
+    return mr == NULL ? null_result(mr) : works(ibv_dereg_mr(mr));
+}
+
+static bool try_operation(struct rig *r, uint64_t operation)
+{
+    struct ibv_qp_init_attr_ex init = {
+        .qp_type = IBV_QPT_RC,
+        .send_cq = r->cq,
+        .recv_cq = r->cq,
+        .cap = rig_qp_init(r).cap,
+        .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+        .pd = r->pd,
+        .send_ops_flags = operation,
+    };
+    struct ibv_qp *qp = ibv_create_qp_ex(r->ctx, &init);
+
+    return qp == NULL ? null_result(qp) : works(ibv_destroy_qp(qp));
+}
+
+/* What they do is tried in test_live_placement.c. */
+static bool try_visibility(struct rig *r)
+{
+    return try_region(r, NEWER_ACCESS_FLUSH_GLOBAL) && try_operation(r, NEWER_QP_EX_WITH_FLUSH);
+}
+
+static bool try_persistence(struct rig *r)
+{
+    return try_region(r, NEWER_ACCESS_FLUSH_PERSISTENT);
+}
+
+static bool try_atomic_write(struct rig *r)
+{
+    return try_operation(r, IBV_QP_EX_WITH_ATOMIC_WRITE);
+}
+
 static const struct {
-    unsigned flag;
+    uint64_t flag;
     bool (*tried)(struct rig *r);
 } flags[] = {
     {IBV_DEVICE_RESIZE_MAX_WR,         try_qp_resize    },
@@ -337,6 +378,9 @@ static const struct {
     {IBV_DEVICE_XRC,                   try_xrc          },
     {IBV_DEVICE_RAW_IP_CSUM,           try_raw          },
     {IBV_DEVICE_MANAGED_FLOW_STEERING, try_flow         },
+    {NEWER_DEVICE_FLUSH_GLOBAL,        try_visibility   },
+    {NEWER_DEVICE_FLUSH_PERSISTENT,    try_persistence  },
+    {NEWER_DEVICE_ATOMIC_WRITE,        try_atomic_write },
 };
 /* Flags that no verb could try: nothing here is behind them. */
 enum {
@@ -350,16 +394,16 @@ static void case_29__flags(void **state)
     (void)state;
     struct rig r;
     struct ibv_device_attr_ex attr;
-    unsigned known = 0;
+    uint64_t known = 0;
 
     rig_open(&r);
     assert_int_equal(ibv_query_device_ex(r.ctx, NULL, &attr), 0);
-    unsigned claimed = attr.orig_attr.device_cap_flags;
-    assert_true(attr.device_cap_flags_ex == claimed);
+    uint64_t claimed = attr.device_cap_flags_ex;
+    assert_int_equal((uint32_t)claimed, attr.orig_attr.device_cap_flags);
     for (unsigned i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
         known |= flags[i].flag;
         if (((claimed & flags[i].flag) != 0) != flags[i].tried(&r))
-            fail_msg("flag %#x is %s", flags[i].flag,
+            fail_msg("flag %#" PRIx64 " is %s", flags[i].flag,
                      claimed & flags[i].flag ? "claimed, what it says does not work"
                                              : "not claimed, yet what it says works");
     }
