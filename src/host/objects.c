@@ -41,7 +41,7 @@ int verbena_cq_create(struct verbena_context *ctx, int cqe, void *owner, struct 
 
 int verbena_cq_capacity(const struct cq *cq)
 {
-    return (int)cq->capacity;
+    return (int)__atomic_load_n(&cq->capacity, __ATOMIC_SEQ_CST);
 }
 
 int verbena_cq_resize(struct verbena_context *ctx, struct cq *cq, int cqe)

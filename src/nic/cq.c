@@ -115,7 +115,7 @@ int cq_resize(struct cq *cq, int cqe)
     cq->told = news_begin(cq) - load_head(cq);
     old = cq->ring;
     cq->ring = ring;
-    cq->capacity = slots;
+    __atomic_store_n(&cq->capacity, slots, __ATOMIC_SEQ_CST); /* looked at without the lock */
     cq->mask = slots - 1;
     atomic_store_explicit(&cq->head, 0, memory_order_relaxed);
     atomic_store_explicit(&cq->tail, waiting, memory_order_release);

@@ -68,7 +68,12 @@ VERBS_ABI int ibv_resize_cq(struct ibv_cq *cq, int cqe)
     int err = verbena_cq_resize(obj->host, obj->cq, cqe);
     if (err != 0)
         return -err;
-    cq->cqe = verbena_cq_capacity(obj->cq);
+    /* Of threads that resize at once, whoever stores last has seen the size that stays. */
+    int now;
+    do {
+        now = verbena_cq_capacity(obj->cq);
+        __atomic_store_n(&cq->cqe, now, __ATOMIC_SEQ_CST);
+    } while (verbena_cq_capacity(obj->cq) != now);
     return 0;
 }
 

@@ -201,12 +201,14 @@ VERBS_ABI int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mas
         err = verbena_qp_modify(obj->host, obj->qp, &n, (unsigned)mask);
     if (err != 0)
         return -err;
+    pthread_mutex_lock(&qp->mutex);
     if ((mask & IBV_QP_STATE) != 0)
         qp->state = attr->qp_state;
     if ((mask & IBV_QP_STATE) != 0 && attr->qp_state == IBV_QPS_RESET)
         memset(&obj->ah_attr, 0, sizeof(obj->ah_attr));
     if ((mask & IBV_QP_AV) != 0)
         obj->ah_attr = attr->ah_attr;
+    pthread_mutex_unlock(&qp->mutex);
     return 0;
 }
 
@@ -236,7 +238,10 @@ VERBS_ABI int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr
         return -err;
     convert_qp_attr_from_nic(&n, attr);
     convert_cap_from_nic(&cap, &attr->cap);
+    pthread_mutex_lock(&qp->mutex);
     attr->ah_attr = obj->ah_attr;
+    qp->state = attr->qp_state;
+    pthread_mutex_unlock(&qp->mutex);
     memset(init, 0, sizeof(*init));
     init->qp_context = qp->qp_context;
     init->send_cq = qp->send_cq;
@@ -245,7 +250,6 @@ VERBS_ABI int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr
     init->cap = attr->cap;
     init->qp_type = qp->qp_type;
     init->sq_sig_all = obj->sq_sig_all;
-    qp->state = attr->qp_state;
     return 0;
 }
 
