@@ -28,7 +28,6 @@ SKIPS = {
     r"There are no huge pages of size 2M allocated": "this machine has set none aside",
     r"Some object imports are not supported": "objects are not shared by processes",
     r"Importing a device is not supported": "objects are not shared by processes",
-    r"Extended QP is not supported on this device": "atomic writes are not built",
     r"Extended CQ is not supported": "tag matching is no RoCE",
 }
 

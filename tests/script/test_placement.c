@@ -34,6 +34,8 @@
 #define XRC_OP(op) (0xa0 | (op))
 #define MS 1000000ull
 #define BOTH (FLUSH_GLOBAL | FLUSH_PERSISTENT)
+#define ANY_FLUSH (ACCESS_FLUSH_GLOBAL | ACCESS_FLUSH_PERSISTENT)
+#define GRANTS(rights) WITH(.access = (rights))
 
 static const struct dialogue dialogues[] = {
     /* Responder: FLUSH. */
@@ -57,15 +59,15 @@ static const struct dialogue dialogues[] = {
         FLUSH(6, FLUSH_GLOBAL, .dma_len = 4), DONE(6, 2), {MEM, .len = 4})},
     {"flush__right_of_the_qp_alone_is_asked_for", false, WITH(.access = ACCESS_FLUSH_GLOBAL), STEPS(
         FLUSH(5, FLUSH_GLOBAL, .dma_len = 4), DONE(5, 1))},
-    {"flush__qp_grants_none", true, WITH(.access = ACCESS_REMOTE_WRITE | ACCESS_FLUSH_PERSISTENT), STEPS(
+    {"flush__qp_grants_none", true, GRANTS(ACCESS_REMOTE_WRITE | ACCESS_FLUSH_PERSISTENT), STEPS(
         FLUSH(5, FLUSH_GLOBAL, .dma_len = 4), INVALID(5, 0))},
     {"flush__qp_grants_no_persistence", true, WITH(), STEPS(
         FLUSH(5, FLUSH_PERSISTENT, .dma_len = 4), INVALID(5, 0))},
     {"flush__qp_grants_one_of_both", true, WITH(), STEPS(
         FLUSH(5, BOTH, .dma_len = 4), INVALID(5, 0))},
-    {"flush__no_memory_is_persistent", true, WITH(.access = ACCESS_FLUSH_PERSISTENT | ACCESS_FLUSH_GLOBAL), STEPS(
+    {"flush__no_memory_is_persistent", true, GRANTS(ANY_FLUSH), STEPS(
         FLUSH(5, FLUSH_PERSISTENT, .dma_len = 4), NO_ACCESS(5, 0))},
-    {"flush__nor_is_the_whole_region", true, WITH(.access = ACCESS_FLUSH_PERSISTENT | ACCESS_FLUSH_GLOBAL), STEPS(
+    {"flush__nor_is_the_whole_region", true, GRANTS(ANY_FLUSH), STEPS(
         FLUSH(5, BOTH | FLUSH_MR), NO_ACCESS(5, 0))},
     {"flush__asks_for_nothing", true, WITH(), STEPS(FLUSH(5, 0, .dma_len = 4), INVALID(5, 0))},
     {"flush__reserved_placement", true, WITH(), STEPS(
@@ -109,8 +111,9 @@ static const struct dialogue dialogues[] = {
         FLUSH(8, FLUSH_GLOBAL, .dma_len = 4), DONE(7, 3), DONE(8, 4), {STATE, QP_STATE_RTS})},
     {"flush__takes_no_room_from_reads", true, WITH(.max_dest_rd = 2), STEPS(
         FLUSH(5, FLUSH_GLOBAL, .dma_len = 4), FLUSH(6, FLUSH_GLOBAL, .dma_len = 4),
-        {IN, OP_READ_REQUEST, .psn = 7, .dma_len = 4}, {IN, OP_READ_REQUEST, .psn = 8, .dma_len = 4},
-        DONE(5, 1), DONE(6, 2), {OUT, OP_READ_RESP_ONLY, .psn = 7, .msn = 3, .len = 4},
+        {IN, OP_READ_REQUEST, .psn = 7, .dma_len = 4},
+        {IN, OP_READ_REQUEST, .psn = 8, .dma_len = 4}, DONE(5, 1), DONE(6, 2),
+        {OUT, OP_READ_RESP_ONLY, .psn = 7, .msn = 3, .len = 4},
         {OUT, OP_READ_RESP_ONLY, .psn = 8, .msn = 4, .len = 4}, {STATE, QP_STATE_RTS})},
     {"flush__reads_have_their_own_limit_behind_it", true, WITH(.max_dest_rd = 1), STEPS(
         FLUSH(5, FLUSH_GLOBAL, .dma_len = 4), {IN, OP_READ_REQUEST, .psn = 6, .dma_len = 4},
@@ -125,7 +128,8 @@ static const struct dialogue dialogues[] = {
         {OUT, OP_READ_RESP_ONLY, .psn = 5 + MAX_RD_ATOMIC, .msn = MAX_RD_ATOMIC + 1, .len = 4},
         {STATE, QP_STATE_RTS})},
     {"flush__its_key_goes_before_the_answer", true, WITH(), STEPS(
-        FLUSH(5, FLUSH_GLOBAL, .dma_len = 4, .key = K_SMALL), {REVOKE, .key = K_SMALL}, DONE(5, 1))},
+        FLUSH(5, FLUSH_GLOBAL, .dma_len = 4, .key = K_SMALL), {REVOKE, .key = K_SMALL},
+        DONE(5, 1))},
     {"flush__duplicate_answered_again", true, WITH(), STEPS(
         FLUSH(5, FLUSH_GLOBAL, .dma_len = 4, .key = K_SMALL), DONE(5, 1), {REVOKE, .key = K_SMALL},
         FLUSH(5, FLUSH_GLOBAL, .dma_len = 4, .key = K_SMALL), DONE(5, 1), {STATE, QP_STATE_RTS})},
@@ -158,11 +162,13 @@ static const struct dialogue dialogues[] = {
         STORE(5, 64), {IN, OP_WRITE_ONLY, .psn = 6, .va = 64, .len = 8, .dma_len = 8, .tag = 1},
         STORE(7, 72, .tag = 2), DONE(5, 1), DONE(7, 3), {MEM, .at = 64, .len = 8, .tag = 1},
         {MEM, .at = 72, .len = 8, .tag = 2})},
-    {"store__qp_grants_no_write", true, WITH(.access = ACCESS_REMOTE_ATOMIC | ACCESS_REMOTE_READ), STEPS(
+    {"store__qp_grants_no_write", true, GRANTS(ACCESS_REMOTE_ATOMIC | ACCESS_REMOTE_READ), STEPS(
         STORE(5, 64), INVALID(5, 0))},
-    {"store__region_grants_no_write", true, WITH(), STEPS(STORE(5, 64, .key = K_LOCAL), NO_ACCESS(5, 0))},
+    {"store__region_grants_no_write", true, WITH(), STEPS(
+        STORE(5, 64, .key = K_LOCAL), NO_ACCESS(5, 0))},
     {"store__no_such_key", true, WITH(), STEPS(STORE(5, 64, .key = K_NONE), NO_ACCESS(5, 0))},
-    {"store__key_of_another_pd", true, WITH(), STEPS(STORE(5, 64, .key = K_OTHER), NO_ACCESS(5, 0))},
+    {"store__key_of_another_pd", true, WITH(), STEPS(
+        STORE(5, 64, .key = K_OTHER), NO_ACCESS(5, 0))},
     {"store__beyond_the_region", true, WITH(), STEPS(STORE(5, MEMORY_BYTES), NO_ACCESS(5, 0))},
     {"store__unaligned", true, WITH(), STEPS(STORE(5, 68), INVALID(5, 0))},
     {"store__unaligned_by_one", true, WITH(), STEPS(STORE(5, 65), INVALID(5, 0))},
@@ -245,7 +251,8 @@ static const struct dialogue dialogues[] = {
         POST_STORE(1, .at = 40, .flags = WR_INLINE, .key = K_NONE), STORE_OUT(100, .at = 40),
         ANSWER(100), {SCQE, WC_ATOMIC_WRITE, .id = 1})},
     {"post_store__of_the_request_itself", false, WITH(), STEPS(
-        {SET, .at = 64, .a = 0x1122334455667788}, {POST, WR_ATOMIC_WRITE, .id = 1, .a = 0x1122334455667788},
+        {SET, .at = 64, .a = 0x1122334455667788},
+        {POST, WR_ATOMIC_WRITE, .id = 1, .a = 0x1122334455667788},
         STORE_OUT(100, .at = 64), ANSWER(100), {SCQE, WC_ATOMIC_WRITE, .id = 1})},
     {"post_store__not_eight_bytes", true, WITH(), STEPS(
         {POST, WR_ATOMIC_WRITE, .id = 1, .len = 4, .err = -EINVAL},
@@ -310,8 +317,8 @@ static const struct dialogue dialogues[] = {
         FLUSH_OUT(100, 8), STORE_OUT(101), {TIME, .ns = MS}, FAILED(1, WC_RETRY_EXC_ERR),
         FLUSHED(2), {STATE, QP_STATE_ERR})},
     {"answer__limit_is_whole_again_after_a_loss", true, WITH(.timeout = 1, .max_rd = 1), STEPS(
-        POST_FLUSH(1, 8), POST_FLUSH(2, 8), FLUSH_OUT(100, 8), {TIME, .ns = 8192}, FLUSH_OUT(100, 8),
-        ANSWER(100), FLUSH_OUT(101, 8), {SCQE, WC_FLUSH, .id = 1}, ANSWER(101),
+        POST_FLUSH(1, 8), POST_FLUSH(2, 8), FLUSH_OUT(100, 8), {TIME, .ns = 8192},
+        FLUSH_OUT(100, 8), ANSWER(100), FLUSH_OUT(101, 8), {SCQE, WC_FLUSH, .id = 1}, ANSWER(101),
         {SCQE, WC_FLUSH, .id = 2})},
     {"answer__refused_as_invalid", true, WITH(), STEPS(
         POST_STORE(1, .va = 1), STORE_OUT(100, .va = 1), POST_FLUSH(2, 8), FLUSH_OUT(101, 8),
