@@ -53,6 +53,12 @@ struct train {
  */
 struct nic_sink {
     void (*train)(struct nic_sink *sink, const struct train *t);
+    /*
+     * May an unreliable QP send to this QP now? No: it waits until nic_retry. A wire takes all
+     * that comes, and what a slow receiver has no room for is lost; between processes of a machine
+     * there is a choice. NULL: always.
+     */
+    bool (*room)(struct nic_sink *sink, uint64_t now_ns, const struct nic_path *path, uint32_t qpn);
 };
 
 /* One packet that a port received, for nic_input. */

@@ -7,6 +7,7 @@
  *   VERBENA_ALLOW_UIDS=N,N    users who share the port with us, passing packets on
  *   VERBENA_GSO=0             every packet its own datagram
  *   VERBENA_FLOWS=0           no sockets for single flows
+ *   VERBENA_LOCAL=0           packets on this machine go by UDP, all of them
  */
 #define _GNU_SOURCE
 #include "host/host_priv.h"
@@ -76,5 +77,9 @@ int config_read(struct host_config *c)
     const char *uids = setting("VERBENA_ALLOW_UIDS");
     int err = uids != NULL ? read_uids(uids, &c->udp) : 0;
     err = err == 0 ? read_switch("VERBENA_GSO", &c->udp.no_gso) : err;
-    return err == 0 ? read_switch("VERBENA_FLOWS", &c->udp.no_flows) : err;
+    err = err == 0 ? read_switch("VERBENA_FLOWS", &c->udp.no_flows) : err;
+    bool by_udp = false;
+    err = err == 0 ? read_switch("VERBENA_LOCAL", &by_udp) : err;
+    c->udp.local = !by_udp;
+    return err;
 }

@@ -174,6 +174,8 @@ static bool send_all(struct host *h)
         if (timer_due(h, looked))
             advance(h, looked);
         bool more = false;
+        if (h->port->ops->deadline(h->port) <= now)
+            nic_retry(h->nic); /* perhaps there is room again */
         if (h->port->ops->writable(h->port))
             more = nic_output(h->nic, now, &h->port->sink, TRAINS_PER_FLUSH);
         h->port->ops->flush(h->port, now);

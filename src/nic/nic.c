@@ -51,6 +51,7 @@ int nic_create(const struct nic_config *config, struct nic **out)
     lock_init(&nic->table_lock);
     lock_init(&nic->sched_lock);
     TAILQ_INIT(&nic->ready);
+    TAILQ_INIT(&nic->waiting);
     TAILQ_INIT(&nic->events);
     TAILQ_INIT(&nic->notify);
     TAILQ_INIT(&nic->held);
@@ -185,9 +186,9 @@ void nic_forget_qp(struct qp *qp)
     lock_drop(&nic->table_lock);
     lock_take(&nic->sched_lock);
     if (qp->ready) {
-        TAILQ_REMOVE(&nic->ready, qp, ready_link);
-        qp->ready = false;
-        atomic_fetch_sub(&nic->ready_count, 1);
+        TAILQ_REMOVE(qp->waits ? &nic->waiting : &nic->ready, qp, ready_link);
+        atomic_fetch_sub(qp->waits ? &nic->waiting_count : &nic->ready_count, 1);
+        qp->ready = qp->waits = false;
     }
     if (heap_holds(&qp->timer))
         heap_remove(&nic->timers, &qp->timer);
@@ -207,6 +208,37 @@ void nic_qp_ready(struct qp *qp)
         TAILQ_INSERT_TAIL(&nic->ready, qp, ready_link);
         atomic_fetch_add_explicit(&nic->ready_count, 1, memory_order_release);
     }
+    lock_drop(&nic->sched_lock);
+}
+
+/* It stays ready, so that posting more does not put it on the other list. */
+static void qp_wait(struct qp *qp)
+{
+    struct nic *nic = qp->nic;
+    lock_take(&nic->sched_lock);
+    if (qp->ready) {
+        TAILQ_REMOVE(&nic->ready, qp, ready_link);
+        atomic_fetch_sub(&nic->ready_count, 1);
+    }
+    qp->ready = qp->waits = true;
+    TAILQ_INSERT_TAIL(&nic->waiting, qp, ready_link);
+    atomic_fetch_add(&nic->waiting_count, 1);
+    lock_drop(&nic->sched_lock);
+}
+
+void nic_retry(struct nic *nic)
+{
+    struct qp *qp;
+    if (atomic_load_explicit(&nic->waiting_count, memory_order_relaxed) == 0)
+        return;
+    lock_take(&nic->sched_lock);
+    while ((qp = TAILQ_FIRST(&nic->waiting)) != NULL) {
+        TAILQ_REMOVE(&nic->waiting, qp, ready_link);
+        qp->waits = false;
+        TAILQ_INSERT_TAIL(&nic->ready, qp, ready_link);
+        atomic_fetch_add_explicit(&nic->ready_count, 1, memory_order_release);
+    }
+    atomic_store(&nic->waiting_count, 0);
     lock_drop(&nic->sched_lock);
 }
 
@@ -493,6 +525,23 @@ static void train_count(struct nic *nic, const struct train *t)
     nic_count(nic, COUNTER_tx_bytes, bytes);
 }
 
+/* Whether the port has room for what this QP sends next; if not, the QP waits for it. */
+static bool qp_has_room(struct qp *qp, uint64_t now_ns, struct nic_sink *sink)
+{
+    if (!qp_unreliable(qp) || sink->room == NULL)
+        return true;
+    const struct nic_path *path = &qp->attr.path;
+    uint32_t qpn = qp->attr.dest_qpn;
+    if (!unreliable_pending(qp))
+        return true;
+    if (qp->type == QP_TYPE_UD)
+        path = datagram_target(qp, &qpn);
+    if (sink->room(sink, now_ns, path, qpn))
+        return true;
+    qp_wait(qp);
+    return false;
+}
+
 bool nic_output(struct nic *nic, uint64_t now_ns, struct nic_sink *sink, unsigned max_trains)
 {
     unsigned trains = 0;
@@ -509,15 +558,16 @@ bool nic_output(struct nic *nic, uint64_t now_ns, struct nic_sink *sink, unsigne
             break;
         lock_take(&qp->lock);
         unsigned turn = 0;
+        bool room = true;
         while (turn < TRAINS_PER_TURN && trains + turn < max_trains &&
-               qp_next_train(qp, now_ns, &nic->train)) {
+               (room = qp_has_room(qp, now_ns, sink)) && qp_next_train(qp, now_ns, &nic->train)) {
             train_count(nic, &nic->train);
             sink->train(sink, &nic->train);
             if (qp_unreliable(qp))
                 unreliable_sent(qp);
             turn++;
         }
-        if (turn == TRAINS_PER_TURN || trains + turn == max_trains)
+        if (room && (turn == TRAINS_PER_TURN || trains + turn == max_trains))
             nic_qp_ready(qp);
         trains += turn;
         lock_drop(&qp->lock);

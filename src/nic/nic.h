@@ -55,12 +55,14 @@ struct nic {
     uint32_t qp_count;
     /* Scheduler: who has something to send, when what is due, what the host must hear. */
     struct lock sched_lock;
-    TAILQ_HEAD(, qp) ready;
+    TAILQ_HEAD(qp_list, qp) ready;
+    struct qp_list waiting; /* have something to send for which the port has no room */
     struct heap timers;
     struct nic_event_list events;
     TAILQ_HEAD(, cq) notify;
     TAILQ_HEAD(, cq) held;        /* their events wait: moderation.c */
     _Atomic uint32_t ready_count; /* hints that can be read without the lock */
+    _Atomic uint32_t waiting_count;
     _Atomic uint32_t notify_count;
     _Atomic uint32_t event_count;
     _Atomic uint64_t first_deadline_ns; /* UINT64_MAX: none */
@@ -81,6 +83,8 @@ bool nic_out_of_qpns(struct nic *nic);
 void nic_input(struct nic *nic, uint64_t now_ns, const struct rx_packet *packets, unsigned n);
 /* Hands up to max_trains trains to the sink; true: there is more to send now. */
 bool nic_output(struct nic *nic, uint64_t now_ns, struct nic_sink *sink, unsigned max_trains);
+/* Those for which the sink had no room may ask it again. */
+void nic_retry(struct nic *nic);
 /* Earliest time at which nic_advance has work, UINT64_MAX when never. */
 uint64_t nic_deadline(const struct nic *nic);
 void nic_advance(struct nic *nic, uint64_t now_ns);

@@ -64,6 +64,7 @@ struct qp {
     struct nic_event event[QP_EVENT_COUNT];
     /* Scheduler's, under nic->sched_lock. */
     _Atomic bool ready; /* on nic->ready; read without that lock as well */
+    bool waits;         /* on nic->waiting rather: the port has no room for what it sends */
     TAILQ_ENTRY(qp) ready_link;
     struct heap_node timer;
 };

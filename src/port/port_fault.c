@@ -112,6 +112,14 @@ static void fault_train(struct nic_sink *sink, const struct train *t)
     }
 }
 
+static bool fault_room(struct nic_sink *sink, uint64_t now_ns, const struct nic_path *path,
+                       uint32_t qpn)
+{
+    struct port_fault *f =
+        (struct port_fault *)((char *)sink - offsetof(struct port_fault, port.sink));
+    return f->inner->sink.room(&f->inner->sink, now_ns, path, qpn);
+}
+
 static void wait_until(struct port_fault *f, struct held *h, uint64_t time_ns)
 {
     heap_put(&f->waiting, &h->node, time_ns);
@@ -276,6 +284,8 @@ int port_fault_create(const struct fault_spec *spec, struct port *inner, uint64_
         return -ENOMEM;
     f->port.ops = &fault_ops;
     f->port.sink.train = fault_train;
+    if (inner->sink.room != NULL)
+        f->port.sink.room = fault_room;
     f->inner = inner;
     f->spec = *spec;
     f->created_ns = now_ns;

@@ -20,6 +20,7 @@
 
 enum {
     FORWARD_MAGIC = 0x56425231,
+    DIRECT_MAGIC, /* from the sender itself: port_local.c */
     LISTEN_BACKLOG = 64,
     ACCEPTS_MAX = 2 * LISTEN_BACKLOG, /* of one call */
 };
@@ -35,7 +36,7 @@ struct forward_header {
     uint8_t tos;
     uint8_t ttl;
 };
-_Static_assert(sizeof(struct forward_header) == 48, "no holes");
+_Static_assert(sizeof(struct forward_header) == SLOT_HEAD_BYTES, "no holes");
 _Static_assert(sizeof(struct forward_header) <= UDP_RX_HEAD_BYTES, "fits before the packets");
 
 socklen_t udp_slot_name(uint32_t slot, struct sockaddr_un *a)
@@ -157,7 +158,7 @@ static bool run_from_message(uint8_t *bytes, uint32_t n, struct udp_fd *from, st
     if (n <= sizeof(h))
         return false;
     memcpy(&h, bytes, sizeof(h));
-    if (h.magic != FORWARD_MAGIC || h.segment == 0)
+    if ((h.magic != FORWARD_MAGIC && h.magic != DIRECT_MAGIC) || h.segment == 0)
         return false;
     if (net_addr_is_v4(&h.src) != net_addr_is_v4(&h.dst))
         return false;
@@ -170,6 +171,7 @@ static bool run_from_message(uint8_t *bytes, uint32_t n, struct udp_fd *from, st
         .ifindex = h.ifindex,
         .segment = h.segment,
         .first_id = h.first_id,
+        .direct = h.magic == DIRECT_MAGIC,
         .bytes = bytes + sizeof(h),
         .n = n - (uint32_t)sizeof(h),
         .from = from,
@@ -226,7 +228,7 @@ unsigned udp_slot_read(struct port_udp *u, struct udp_fd *connection)
             continue;
         }
         unsigned packets = udp_rx_run(u, &run);
-        udp_count(u, UDP_slot_received, packets);
+        udp_count(u, run.direct ? UDP_local_rx_packets : UDP_slot_received, packets);
         seen += packets;
     }
     if (closed) {
@@ -270,11 +272,9 @@ static bool connection_spare(struct port_udp *u)
     return false;
 }
 
-int udp_name_dial(struct port_udp *u, const struct sockaddr_un *a, socklen_t n)
+/* fd, or the error of making it, becomes a connection. */
+static int name_connect(const struct port_udp *u, int fd, const struct sockaddr_un *a, socklen_t n)
 {
-    int fd = slot_socket();
-    if ((fd == -EMFILE || fd == -ENFILE) && connection_spare(u))
-        fd = slot_socket();
     if (fd < 0)
         return fd;
     int err = 0;
@@ -289,14 +289,36 @@ int udp_name_dial(struct port_udp *u, const struct sockaddr_un *a, socklen_t n)
     return fd;
 }
 
+int udp_name_dial(struct port_udp *u, const struct sockaddr_un *a, socklen_t n)
+{
+    int fd = slot_socket();
+    if ((fd == -EMFILE || fd == -ENFILE) && connection_spare(u))
+        fd = slot_socket();
+    return name_connect(u, fd, a, n);
+}
+
+static void large_buffer(int fd)
+{
+    int buffer = UDP_SOCKET_BUFFER_BYTES;
+    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer)) != 0)
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
+}
+
 int udp_slot_dial(struct port_udp *u, uint32_t slot)
 {
     struct sockaddr_un a;
     socklen_t n = udp_slot_name(slot, &a);
     int fd = udp_name_dial(u, &a, n);
-    int buffer = UDP_SOCKET_BUFFER_BYTES;
-    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer)) != 0)
-        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
+    large_buffer(fd);
+    return fd;
+}
+
+int udp_slot_dial_sender(const struct port_udp *u, uint32_t slot)
+{
+    struct sockaddr_un a;
+    socklen_t n = udp_slot_name(slot, &a);
+    int fd = name_connect(u, slot_socket(), &a, n);
+    large_buffer(fd);
     return fd;
 }
 
@@ -321,22 +343,31 @@ void udp_slot_gone(struct port_udp *u, struct udp_fd *owner)
     udp_fd_close(u, owner);
 }
 
-int udp_slot_pass(int fd, const struct udp_run *run, uint8_t *bytes, uint32_t n, uint16_t first_id)
+size_t udp_slot_head(const struct udp_run *run, uint8_t out[SLOT_HEAD_BYTES])
 {
     struct forward_header h = {
-        .magic = FORWARD_MAGIC,
+        .magic = run->direct ? DIRECT_MAGIC : FORWARD_MAGIC,
         .ifindex = run->ifindex,
         .src = run->src,
         .dst = run->dst,
         .sport = run->sport,
         .segment = run->segment,
-        .first_id = first_id,
+        .first_id = run->first_id,
         .tos = run->tos,
         .ttl = run->ttl,
     };
+    memcpy(out, &h, sizeof(h));
+    return sizeof(h);
+}
+
+int udp_slot_pass(int fd, const struct udp_run *run, uint8_t *bytes, uint32_t n, uint16_t first_id)
+{
+    uint8_t head[SLOT_HEAD_BYTES];
+    struct udp_run part = *run;
+    part.first_id = first_id;
     struct iovec iov[2] = {
-        {&h,    sizeof(h)},
-        {bytes, n        }
+        {head, udp_slot_head(&part, head)},
+        {bytes,    n                  }
     };
     struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2};
     return sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;

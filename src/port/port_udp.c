@@ -201,6 +201,7 @@ static void udp_train_flipped(struct port *p, const struct train *t, uint32_t bi
 static void udp_flush(struct port *p, uint64_t now_ns)
 {
     udp_tx_flush(udp_of(p), now_ns);
+    udp_local_turn(udp_of(p), now_ns);
     udp_watch_turn(udp_of(p), now_ns);
 }
 
@@ -222,7 +223,9 @@ static int udp_fd(struct port *p)
 static uint64_t udp_deadline(struct port *p)
 {
     uint64_t t = atomic_load_explicit(&udp_of(p)->tx_retry_ns, memory_order_relaxed);
+    uint64_t local = atomic_load_explicit(&udp_of(p)->locals.retry_ns, memory_order_relaxed);
     uint64_t watch = udp_watch_deadline(udp_of(p));
+    t = t == 0 || (local != 0 && local < t) ? local : t;
     return t == 0 || watch < t ? watch : t;
 }
 
@@ -314,6 +317,8 @@ int port_udp_create(const struct port_udp_config *config, struct port **out)
         return -ENOMEM;
     u->port.ops = &udp_ops;
     u->port.sink.train = udp_sink;
+    if (config->local)
+        u->port.sink.room = udp_local_room;
     u->config = *config;
     u->uid = geteuid();
     u->udp_port = config->udp_port != 0 ? config->udp_port : ROCE_UDP_PORT;

@@ -20,6 +20,7 @@ struct port_udp_config {
     uint64_t seed;     /* which slot is tried first */
     bool no_gso;       /* every packet is its own datagram */
     bool no_flows; /* no sockets for single flows: all of a non-leader's packets are forwarded */
+    bool local;    /* UC and UD to processes of this machine do not go by UDP: port_local.h */
     uid_t allow_uid[MAX_ALLOW_UIDS]; /* who may hold the port for us, and we for them */
     unsigned allow_uids;
     struct port_observer *observer; /* or NULL */

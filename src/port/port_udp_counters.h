@@ -26,6 +26,11 @@
     X(udp_rx_drop_bad_length) /* malformed: payload, pad or length */                              \
     X(udp_rx_drop_truncated)  /* longer than any packet, or without its addresses */               \
     X(udp_rx_foreign_id)      /* ICRC right for another IPv4 id or DF than expected */             \
+    X(local_tx_packets)       /* packets of UC and UD given to processes of this machine */        \
+    X(local_waits)            /* times that one of them had no room and the sender waited */       \
+    X(local_drop_stalled)     /* lost: it takes nothing for a second */                            \
+    X(local_drop_error)       /* lost: it has gone, or no buffer space */                          \
+    X(local_rx_packets)       /* packets received that way */                                      \
     X(slot_forwarded)         /* packets passed on to the process that owns their QPN */           \
     X(slot_received)          /* packets that another process passed on to us */                   \
     X(slot_drop_unknown)      /* lost: nobody owns the slot */                                     \

@@ -18,7 +18,9 @@
 #include "port/port_flow.h"
 #include "port/port_guest.h"
 #include "port/port_hold.h"
+#include "port/port_local.h"
 #include "port/port_service.h"
+#include "port/port_slot.h"
 #include "port/port_udp.h"
 #include "port/port_udp_counters.h"
 #include "port/port_watch.h"
@@ -112,6 +114,7 @@ struct udp_run {
     uint32_t ifindex;  /* it came in by */
     uint16_t segment;  /* bytes of each packet */
     uint16_t first_id; /* index of its first packet in the run as it was sent */
+    bool direct;       /* from a sender of this machine, not by UDP */
     uint8_t *bytes;
     uint32_t n;
     struct udp_fd *from;
@@ -124,14 +127,16 @@ struct udp_tx_socket {
 };
 
 struct udp_tx_message {
-    struct udp_tx_socket *socket;
+    struct udp_tx_socket *socket; /* or, to a process of this machine: */
+    struct udp_local *local;      /* NULL: by UDP */
     uint8_t *bytes;
     uint32_t n;
     uint16_t segment;
     uint16_t packets;
+    bool again; /* local: tried on a second connection */
     uint8_t tos, ttl;
     struct icrc_pseudo ip;
-    struct iovec iov;
+    struct iovec iov[2]; /* local: a header, which stands in control */
     union {
         struct sockaddr_in v4;
         struct sockaddr_in6 v6;
@@ -159,6 +164,7 @@ struct port_udp {
     uint64_t gso_off_until_ns;
     uint64_t tx_now_ns;           /* of the last flush */
     _Atomic uint64_t tx_retry_ns; /* 0, or when a full socket is tried again */
+    struct udp_locals locals;
     int tx_spare_fd;           /* given up for the first socket when no descriptor is left; or -1 */
     struct udp_watch watch[2]; /* IPv4, IPv6 */
     uint64_t watch_nonce;
@@ -261,35 +267,6 @@ unsigned udp_rx_run(struct port_udp *u, struct udp_run *run);
 void udp_group_again(struct port_udp *u, const struct udp_fd *f);
 /* Its descriptors. */
 void udp_group_close(struct port_udp *u);
-
-/* port_slot.c */
-int udp_slot_claim(struct port_udp *u, uint32_t *out);
-/* A socket that listens as the owner of a slot; -EADDRINUSE: it has one. */
-int udp_slot_bind(uint32_t slot);
-socklen_t udp_slot_name(uint32_t slot, struct sockaddr_un *a);
-/* A new connection to who listens there, if its user is allowed; or -errno. */
-int udp_name_dial(struct port_udp *u, const struct sockaddr_un *a, socklen_t n);
-/* The same to the owner of a slot. */
-int udp_slot_dial(struct port_udp *u, uint32_t slot);
-void udp_slot_fini(struct port_udp *u);
-/* A connection's end, or that of all that came by a listener which is about to go. */
-void udp_slot_hangup(struct port_udp *u, struct udp_fd *connection);
-void udp_slot_hangup_all(struct port_udp *u, const struct udp_fd *listener);
-/* The owner of a slot has gone, or its connection is given up. */
-void udp_slot_gone(struct port_udp *u, struct udp_fd *owner);
-void udp_slot_accept(struct port_udp *u, struct udp_fd *listener);
-void udp_slot_accept_all(struct port_udp *u);
-/* Reads forwarded runs; returns packets seen. */
-unsigned udp_slot_read(struct port_udp *u, struct udp_fd *connection);
-/* Passes n bytes of a run, packets of one slot, on to its owner; counts what is lost. */
-void udp_slot_forward(struct port_udp *u, uint32_t slot, const struct udp_run *run, uint8_t *bytes,
-                      uint32_t n, uint16_t first_id);
-/* The same in two parts: 0 or -errno, -ECONNREFUSED: the slot has no owner; and the count. */
-int udp_slot_send(struct port_udp *u, uint32_t slot, const struct udp_run *run, uint8_t *bytes,
-                  uint32_t n, uint16_t first_id);
-void udp_slot_lost(struct port_udp *u, int err, unsigned packets);
-/* By a connection. */
-int udp_slot_pass(int fd, const struct udp_run *run, uint8_t *bytes, uint32_t n, uint16_t first_id);
 
 static inline bool udp_watch_is_probe(const struct udp_run *run)
 {

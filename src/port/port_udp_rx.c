@@ -194,7 +194,7 @@ unsigned udp_rx_run(struct port_udp *u, struct udp_run *run)
     s->clears_df = !ip.v6 && !df;
     /* Connection management comes from one port for all processes: no reason for a flow, nor
      * against one. */
-    if (own + foreign != 0)
+    if (own + foreign != 0 && !run->direct)
         udp_flow_heard(u, s, run, own, foreign);
     return own + foreign + gsi;
 }

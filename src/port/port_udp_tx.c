@@ -68,11 +68,13 @@ void udp_tx_close(struct port_udp *u)
     if (u->tx_spare_fd >= 0)
         close(u->tx_spare_fd);
     u->tx_spare_fd = -1;
+    udp_local_close(u);
 }
 
 void udp_tx_fini(struct port_udp *u)
 {
     udp_tx_close(u);
+    udp_local_fini(u);
     if (u->tx_arena != NULL)
         munmap(u->tx_arena, UDP_TX_ARENA_BYTES);
     free(u->tx_message);
@@ -279,14 +281,17 @@ static uint32_t stage_packet(const struct train *t, const struct train_packet *k
 }
 
 /* The next free message, addressed; NULL: no socket, the packets are lost. */
-static struct udp_tx_message *message_begin(struct port_udp *u, const struct nic_path *path)
+static struct udp_tx_message *message_begin(struct port_udp *u, const struct nic_path *path,
+                                            struct udp_local *local)
 {
     bool v6 = !net_addr_is_v4(&path->local);
-    struct udp_tx_socket *s = tx_socket(u, path);
+    struct udp_tx_socket *s = local != NULL ? udp_local_socket(local, path) : tx_socket(u, path);
     if (s == NULL || v6 != !net_addr_is_v4(&path->remote))
         return NULL;
     struct udp_tx_message *m = &u->tx_message[u->tx_messages];
     m->socket = s;
+    m->local = local;
+    m->again = false;
     m->bytes = u->tx_arena + u->tx_used;
     m->n = 0;
     m->packets = 0;
@@ -309,9 +314,10 @@ static void message_packet(struct udp_tx_message *m, const struct train *t,
 
 static void message_end(struct port_udp *u, struct udp_tx_message *m)
 {
-    if (m->packets > 1)
+    if (m->local != NULL)
+        udp_local_queued(u, m);
+    else if (m->packets > 1)
         control_add(m, SOL_UDP, UDP_SEGMENT, &m->segment, sizeof(m->segment));
-    m->iov = (struct iovec){m->bytes, m->n};
     u->tx_used += (m->n + 63) & ~63u;
     u->tx_messages++;
 }
@@ -322,9 +328,8 @@ static bool gso_usable(const struct port_udp *u)
 }
 
 /* Room for a train, after sending what waits when there is none. */
-static bool tx_room(struct port_udp *u, const struct train *t)
+static bool tx_room(struct port_udp *u, const struct train *t, unsigned messages)
 {
-    unsigned messages = gso_usable(u) ? 1 : t->packets;
     uint32_t bytes = t->total_bytes + 64u * t->packets;
     for (int i = 0; i < 2; i++) {
         if (u->tx_messages + messages <= UDP_TX_MESSAGES &&
@@ -337,13 +342,18 @@ static bool tx_room(struct port_udp *u, const struct train *t)
 
 void udp_tx_train(struct port_udp *u, const struct train *t)
 {
-    if (!tx_room(u, t)) {
+    struct udp_local *local = udp_local_to(u, t);
+    if (local != NULL && udp_local_stalled(local)) {
+        udp_count(u, UDP_local_drop_stalled, t->packets);
+        return;
+    }
+    unsigned per_message = local != NULL || gso_usable(u) ? t->packets : 1;
+    if (!tx_room(u, t, t->packets / per_message)) {
         udp_count(u, UDP_udp_tx_drop_full, t->packets);
         return;
     }
-    unsigned per_message = gso_usable(u) ? t->packets : 1;
     for (unsigned i = 0; i < t->packets; i += per_message) {
-        struct udp_tx_message *m = message_begin(u, t->path);
+        struct udp_tx_message *m = message_begin(u, t->path, local);
         if (m == NULL) {
             udp_count(u, UDP_udp_tx_drop_error, t->packets - i);
             return;
@@ -389,19 +399,29 @@ static void observe_sent(struct port_udp *u, const struct udp_tx_message *m)
 
 static void message_sent(struct port_udp *u, const struct udp_tx_message *m)
 {
-    udp_count(u, UDP_udp_tx_packets, m->packets);
-    udp_count(u, UDP_udp_tx_bytes, m->n);
-    udp_count(u, UDP_udp_tx_messages, 1);
+    if (m->local != NULL) {
+        udp_local_sent(u, m);
+    } else {
+        udp_count(u, UDP_udp_tx_packets, m->packets);
+        udp_count(u, UDP_udp_tx_bytes, m->n);
+        udp_count(u, UDP_udp_tx_messages, 1);
+    }
     if (u->config.observer != NULL)
         observe_sent(u, m);
 }
 
 static void header_of(struct udp_tx_message *m, struct msghdr *h)
 {
+    m->iov[1] = (struct iovec){m->bytes, m->n};
+    if (m->local != NULL) {
+        m->iov[0].iov_base = m->control; /* the message may have moved */
+        *h = (struct msghdr){.msg_iov = m->iov, .msg_iovlen = 2};
+        return;
+    }
     *h = (struct msghdr){
         .msg_name = &m->to,
         .msg_namelen = m->ip.v6 ? sizeof(m->to.v6) : sizeof(m->to.v4),
-        .msg_iov = &m->iov,
+        .msg_iov = &m->iov[1],
         .msg_iovlen = 1,
         .msg_control = m->control_bytes != 0 ? m->control : NULL,
         .msg_controllen = m->control_bytes,
@@ -434,7 +454,6 @@ static void send_singly(struct port_udp *u, struct udp_tx_message *run)
         uint32_t crc = icrc_begin(&m.ip, m.bytes);
         crc = icrc_update(crc, m.bytes + BTH_BYTES, m.n - BTH_BYTES - ICRC_BYTES);
         put_le32(m.bytes + m.n - ICRC_BYTES, icrc_end(crc));
-        m.iov = (struct iovec){m.bytes, m.n};
         struct msghdr h;
         header_of(&m, &h);
         if (sendmsg(m.socket->fd, &h, MSG_NOSIGNAL) >= 0)
@@ -447,6 +466,8 @@ static void send_singly(struct port_udp *u, struct udp_tx_message *run)
 /* Message m failed with error; true: it is dealt with, false: keep it for later. */
 static bool message_failed(struct port_udp *u, struct udp_tx_message *m, int error)
 {
+    if (m->local != NULL)
+        return udp_local_failed(u, m, error);
     if (error == EAGAIN)
         return false;
     bool cut = m->packets > 1 &&
@@ -484,9 +505,10 @@ static unsigned send_list(struct port_udp *u, struct udp_tx_message **list, unsi
             message_sent(u, list[done++]);
         }
         if (r <= 0 && done < n) {
-            if (!message_failed(u, list[done], r == 0 ? EAGAIN : error))
+            if (message_failed(u, list[done], r == 0 ? EAGAIN : error))
+                done++;
+            else if (list[done]->local == NULL)
                 break;
-            done++;
         }
     }
     return done;
@@ -519,11 +541,8 @@ void udp_tx_flush(struct port_udp *u, uint64_t now_ns)
         }
     }
     for (unsigned i = 0; i < u->tx_messages; i++) {
-        if (!dealt[i] && left++ != i) {
+        if (!dealt[i] && left++ != i)
             u->tx_message[left - 1] = u->tx_message[i];
-            struct udp_tx_message *m = &u->tx_message[left - 1];
-            m->iov = (struct iovec){m->bytes, m->n};
-        }
     }
     u->tx_messages = left;
     if (left == 0)

@@ -21,7 +21,8 @@ static int clear(void **state)
 {
     (void)state;
     static const char *const names[] = {"VERBENA_FAULT",      "VERBENA_PCAP", "VERBENA_STATS",
-                                        "VERBENA_ALLOW_UIDS", "VERBENA_GSO",  "VERBENA_FLOWS"};
+                                        "VERBENA_ALLOW_UIDS", "VERBENA_GSO",  "VERBENA_FLOWS",
+                                        "VERBENA_LOCAL"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unsetenv(names[i]);
     return 0;
@@ -32,7 +33,7 @@ static void config__valid(void **state)
     (void)state;
     struct host_config c;
     assert_int_equal(config_read(&c), 0);
-    assert_false(c.faulty || c.udp.no_gso || c.udp.no_flows);
+    assert_false(c.faulty || c.udp.no_gso || c.udp.no_flows || !c.udp.local);
     assert_null(c.pcap_path);
     assert_null(c.stats_path);
     assert_int_equal(c.udp.allow_uids, 0);
@@ -42,8 +43,9 @@ static void config__valid(void **state)
     setenv("VERBENA_ALLOW_UIDS", "0,1000,65534", 1);
     setenv("VERBENA_GSO", "0", 1);
     setenv("VERBENA_FLOWS", "1", 1);
+    setenv("VERBENA_LOCAL", "0", 1);
     assert_int_equal(config_read(&c), 0);
-    assert_true(c.faulty && c.udp.no_gso && !c.udp.no_flows);
+    assert_true(c.faulty && c.udp.no_gso && !c.udp.no_flows && !c.udp.local);
     assert_int_equal(c.fault.drop_ppb, 10000000);
     assert_string_equal(c.pcap_path, "/tmp/x.pcap");
     assert_string_equal(c.stats_path, "-");
@@ -59,6 +61,7 @@ static void config__invalid_refuses_to_open(void **state)
         {"VERBENA_FAULT",      "drop=1%,"                                                         },
         {"VERBENA_GSO",        "2"                                                                },
         {"VERBENA_GSO",        "no"                                                               },
+        {"VERBENA_LOCAL",      "off"                                                              },
         {"VERBENA_FLOWS",      "00"                                                               },
         {"VERBENA_ALLOW_UIDS", "x"                                                                },
         {"VERBENA_ALLOW_UIDS", "-1"                                                               },

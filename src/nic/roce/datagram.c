@@ -82,6 +82,13 @@ static bool add_packet(struct qp *qp, struct train *t)
     return true;
 }
 
+const struct nic_path *datagram_target(const struct qp *qp, uint32_t *qpn)
+{
+    const struct send_dest *d = &qp->sq.dest[qp->req.next_wqe & qp->sq.mask];
+    *qpn = d->qpn;
+    return &d->path;
+}
+
 bool datagram_next(struct qp *qp, struct train *t)
 {
     train_begin(t, NULL);

@@ -14,6 +14,9 @@ struct qp;
 /* INIT -> RTR; active_mtu_bytes: what the port can send, 0: not known. */
 void datagram_ready(struct qp *qp, uint16_t active_mtu_bytes);
 
+/* Where the next WQE goes, if one is left to send. */
+const struct nic_path *datagram_target(const struct qp *qp, uint32_t *qpn);
+
 /* Begins a train and fills it with what goes by one path; false: nothing to send now. */
 bool datagram_next(struct qp *qp, struct train *t);
 

@@ -45,6 +45,14 @@ void unreliable_skip_flushed(struct qp *qp)
         qp->req.next_wqe = qp->sq.head;
 }
 
+bool unreliable_pending(struct qp *qp)
+{
+    if (qp->state != QP_STATE_RTS && qp->state != QP_STATE_SQD)
+        return false;
+    unreliable_skip_flushed(qp);
+    return qp->req.next_wqe != qp->sq.tail;
+}
+
 /* IBA 10.3.1: in state SQE the receive queue goes on. */
 void unreliable_fail(struct qp *qp, enum wc_status status)
 {

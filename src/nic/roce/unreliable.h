@@ -26,6 +26,9 @@ void unreliable_fail(struct qp *qp, enum wc_status status);
 /* The last train is out, its memory no longer needed: completes the WQEs that are out whole. */
 void unreliable_sent(struct qp *qp);
 
+/* Is something left to send, as far as is known? */
+bool unreliable_pending(struct qp *qp);
+
 /* UC. Fills a train with the next packets; false: nothing to send now. */
 bool unreliable_next(struct qp *qp, struct train *t);
 /* UC. One packet of this service from the peer. */
