@@ -82,8 +82,8 @@ static bool length_valid(const struct rx_packet *p, uint16_t flags)
 }
 
 /*
- * Is there room for the answer? DEVIATES: soft-RoCE as a requester does not count its FLUSHes among
- * what max_dest_rd_atomic limits, so that too many of them are no invalid request: those that have
+ * Is there room for the answer? soft-RoCE as a requester does not count its FLUSHes among what
+ * max_dest_rd_atomic limits, so that too many of them are no invalid request here: those that have
  * no room are dropped, and come again when what follows them is missed.
  */
 static enum resp_verdict check_resource(struct qp *qp, uint16_t flags)
