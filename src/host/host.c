@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "host/host_priv.h"
+#include "port/port_peer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -111,6 +112,11 @@ static int create_port(struct host *h)
     }
     if (err != 0)
         return err;
+    if (!port_peer_knows_us())
+        fprintf(stderr,
+                "verbena: user %u is anybody in this user namespace: packets are not "
+                "passed on between this process and others\n",
+                (unsigned)geteuid());
     h->port = h->udp;
     return c->faulty ? port_fault_create(&c->fault, h->udp, host_now_ns(), &h->port) : 0;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * port_holder.c: who holds a UDP port that cannot be bound, as far as /proc tells: for the message
- * that a user gets.
+ * that a user gets, and for who asks only that user.
  */
 #define _GNU_SOURCE
+#include "port/port_peer.h"
 #include "port/port_udp.h"
 
 #include <ctype.h>
@@ -38,6 +39,15 @@ static void scan_table(const char *path, uint16_t udp_port, struct holder *h)
     fclose(f);
 }
 
+static struct holder holder_of(uint16_t udp_port)
+{
+    struct holder h = {0};
+    scan_table("/proc/net/udp", udp_port, &h);
+    if (!h.found)
+        scan_table("/proc/net/udp6", udp_port, &h);
+    return h;
+}
+
 static bool process_holds(const char *pid, unsigned long inode)
 {
     char path[64], want[64], link[64];
@@ -54,6 +64,13 @@ static bool process_holds(const char *pid, unsigned long inode)
     }
     closedir(d);
     return holds;
+}
+
+bool port_udp_holder_uid(uint16_t udp_port, uid_t *uid)
+{
+    struct holder h = holder_of(udp_port);
+    *uid = h.uid;
+    return h.found && port_uid_one(h.uid);
 }
 
 /* The process with this socket, 0: none that we may look into. */
@@ -74,11 +91,8 @@ static int find_process(unsigned long inode)
 
 char *port_udp_holder(uint16_t udp_port, char *out, size_t cap)
 {
-    struct holder h = {0};
+    struct holder h = holder_of(udp_port);
     out[0] = '\0';
-    scan_table("/proc/net/udp", udp_port, &h);
-    if (!h.found)
-        scan_table("/proc/net/udp6", udp_port, &h);
     bool rxe = access("/sys/module/rdma_rxe", F_OK) == 0;
     int pid = h.found && h.inode != 0 ? find_process(h.inode) : 0;
     /* A socket of the kernel's own looks like root's, but no process has it; only root can tell. */

@@ -8,6 +8,7 @@
  * connections, of our own user or of one that the user allowed.
  */
 #define _GNU_SOURCE
+#include "port/port_peer.h"
 #include "port/port_udp_priv.h"
 
 #include <errno.h>
@@ -54,9 +55,8 @@ static int slot_socket(void)
 
 static bool peer_allowed(const struct port_udp *u, int fd)
 {
-    struct ucred cred;
-    socklen_t n = sizeof(cred);
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) == 0 && udp_uid_allowed(u, cred.uid);
+    uid_t uid;
+    return port_peer_uid(fd, &uid) && udp_uid_allowed(u, uid);
 }
 
 int udp_slot_bind(uint32_t slot)

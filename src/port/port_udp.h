@@ -118,5 +118,7 @@ int port_udp_deaths_serve(struct port *p, struct port_deaths *d);
 /* Who holds this UDP port, as text for a message ("user nobody (uid 65534), pid 12", "the kernel
  * (rdma_rxe is loaded)"); "" when nobody is seen. Returns out. */
 char *port_udp_holder(uint16_t udp_port, char *out, size_t cap);
+/* Its user; false: nobody is seen, or who it is cannot be told (port_peer.h). */
+bool port_udp_holder_uid(uint16_t udp_port, uid_t *uid);
 
 #endif
