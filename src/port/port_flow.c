@@ -95,13 +95,29 @@ static bool flow_connect(int fd, const struct udp_run *run)
            memcmp(&l6.sin6_addr, run->dst.b, 16) == 0;
 }
 
-static void flow_close(struct port_udp *u, struct udp_fd *flow)
+/* It may hold packets, if only because we were stopped: they are read when this call has done with
+ * the buffers, then it is closed. */
+void udp_flow_retire(struct port_udp *u, struct udp_fd *flow)
 {
+    if (flow->retired)
+        return;
     if (flow->source != NULL)
         flow->source->flow = NULL;
+    flow->source = NULL;
+    flow->retired = true;
+    TAILQ_REMOVE(&u->flows, flow, link);
+    TAILQ_INSERT_TAIL(&u->retired, flow, link);
+    if (u->hot == flow)
+        u->hot = NULL;
     u->flow_count--;
     udp_count(u, UDP_flow_closed, 1);
-    udp_fd_close(u, flow);
+}
+
+static void flow_give_up(struct port_udp *u, struct udp_fd *flow)
+{
+    if (flow->source != NULL)
+        back_off(u, flow->source);
+    udp_flow_retire(u, flow);
 }
 
 void udp_flow_tidy(struct port_udp *u)
@@ -113,7 +129,7 @@ void udp_flow_tidy(struct port_udp *u)
         uint64_t idle_ns = IDLE_NS / (1 + u->flow_count / FLOWS_EASY);
         if (oldest->used_ns + idle_ns >= u->rx_now_ns)
             return;
-        flow_close(u, oldest);
+        udp_flow_retire(u, oldest);
     }
 }
 
@@ -142,7 +158,7 @@ static bool flow_open(struct port_udp *u, struct udp_source *s, const struct udp
     u->flow_count++;
     if (u->flow_count > u->flow_max) {
         struct udp_fd *oldest = TAILQ_LAST(&u->flows, udp_fd_list);
-        udp_flow_give_up(u, oldest);
+        flow_give_up(u, oldest);
     }
     udp_flow_tidy(u);
     return true;
@@ -155,7 +171,7 @@ void udp_flow_heard(struct port_udp *u, struct udp_source *s, const struct udp_r
     if (foreign != 0) {
         s->streak = 0;
         if (f->kind == UDP_FD_FLOW && !f->rescued)
-            f->give_up = true;
+            flow_give_up(u, f);
         return;
     }
     if (f->kind != UDP_FD_FLOW)
@@ -164,7 +180,7 @@ void udp_flow_heard(struct port_udp *u, struct udp_source *s, const struct udp_r
         return;
     /* Ours come by way of another, although we have a socket for them: that one has a newer. */
     if (s->flow != NULL && u->rx_now_ns - s->flow->opened_ns > SUPERSEDED_NS)
-        flow_close(u, s->flow);
+        udp_flow_retire(u, s->flow);
     if (s->flow != NULL)
         return;
     s->streak += own;
@@ -193,17 +209,10 @@ void udp_flow_marked(struct port_udp *u, uint32_t mark)
 void udp_flow_used(struct port_udp *u, struct udp_fd *flow)
 {
     flow->used_ns = u->rx_now_ns;
-    if (flow != TAILQ_FIRST(&u->flows) && !flow->dead) {
+    if (flow != TAILQ_FIRST(&u->flows) && !flow->retired) {
         TAILQ_REMOVE(&u->flows, flow, link);
         TAILQ_INSERT_HEAD(&u->flows, flow, link);
     }
-}
-
-void udp_flow_give_up(struct port_udp *u, struct udp_fd *flow)
-{
-    if (flow->source != NULL)
-        back_off(u, flow->source);
-    flow_close(u, flow);
 }
 
 /* An address as /proc/net writes it: words in the machine's order, in hexadecimal. */

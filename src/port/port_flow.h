@@ -34,8 +34,9 @@ bool udp_flow_open_for(struct port_udp *u, struct udp_fd *flow);
 /* All that the leader held when this mark was sent has come. */
 void udp_flow_marked(struct port_udp *u, uint32_t mark);
 void udp_flow_used(struct port_udp *u, struct udp_fd *flow);
-void udp_flow_give_up(struct port_udp *u, struct udp_fd *flow);
-/* Closes one that long had no packet, if there is one. */
+/* No more a flow of ours: the end of this receive call reads what it holds, and closes it. */
+void udp_flow_retire(struct port_udp *u, struct udp_fd *flow);
+/* Gives those up that long had no packet. */
 void udp_flow_tidy(struct port_udp *u);
 /* The leader runs, but own packets stay unanswered, or sources are silent: flows whose owners do
  * not read are taken over. True: look again soon. */

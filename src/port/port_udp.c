@@ -60,7 +60,9 @@ int udp_fd_add(struct port_udp *u, int fd, enum udp_fd_kind kind, bool v6, struc
 
 void udp_fd_close(struct port_udp *u, struct udp_fd *f)
 {
-    if (f->kind == UDP_FD_FLOW)
+    if (f->retired)
+        TAILQ_REMOVE(&u->retired, f, link);
+    else if (f->kind == UDP_FD_FLOW)
         TAILQ_REMOVE(&u->flows, f, link);
     else
         TAILQ_REMOVE(&u->fds, f, link);
@@ -326,6 +328,7 @@ int port_udp_create(const struct port_udp_config *config, struct port **out)
     udp_watch_init(u);
     TAILQ_INIT(&u->fds);
     TAILQ_INIT(&u->flows);
+    TAILQ_INIT(&u->retired);
     TAILQ_INIT(&u->graveyard);
     TAILQ_INIT(&u->services.list);
     udp_death_init(u);

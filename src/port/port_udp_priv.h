@@ -71,7 +71,7 @@ struct udp_fd {
     enum udp_fd_kind kind;
     bool v6;
     bool dead;    /* closed; freed when no event may name it any more */
-    bool give_up; /* FLOW: a foreign packet came; drain and close */
+    bool retired; /* FLOW: given up; read once more, then closed */
     bool rescued; /* FLOW: of a process that does not read; foreign packets pass on */
     uint64_t opened_ns, used_ns; /* FLOW */
     uint64_t held_until_ns;      /* FLOW: what came before it is still on its way; 0: no more */
@@ -176,13 +176,14 @@ struct port_udp {
     int epoll_fd;
     struct rng rng;
     struct udp_fd_list fds, graveyard;
-    struct udp_fd_list flows; /* most recently used first */
+    struct udp_fd_list flows, retired; /* last used first; given up in this call */
     unsigned flow_count, flow_max, connection_count;
     uint32_t flow_mark; /* of the latest */
     struct udp_group group[UDP_GROUPS];
     struct udp_fd *hot;   /* where packets came from last */
     struct udp_fd *eased; /* not in the epoll set: who polls reads it anyway; or NULL */
     unsigned rx_want;     /* messages that the next read asks for */
+    uint64_t rx_bytes;    /* read from sockets */
     unsigned empty_calls, busy_calls;
     uint8_t *rx_buffer; /* UDP_RX_MESSAGES of UDP_RX_BUFFER_BYTES */
     struct mmsghdr rx_message[UDP_RX_MESSAGES];

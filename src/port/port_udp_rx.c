@@ -19,7 +19,6 @@
 enum {
     EPOLL_EVENTS = 16,
     BUSY_CALLS_MAX = 16, /* receive calls that may look at one socket only */
-    RETIRE_READS_MAX = 4096,
 };
 
 int udp_rx_init(struct port_udp *u)
@@ -302,8 +301,10 @@ static unsigned datagrams_read(struct port_udp *u, struct udp_fd *f)
     if (u->rx_want > UDP_RX_MESSAGES)
         u->rx_want = UDP_RX_MESSAGES;
     unsigned seen = 0;
-    for (int i = 0; i < r; i++)
+    for (int i = 0; i < r; i++) {
         seen += datagram_input(u, f, (unsigned)i);
+        u->rx_bytes += u->rx_message[i].msg_len;
+    }
     if (r > 0) {
         udp_count(u, UDP_udp_rx_messages, (uint64_t)r);
         if (f->kind == UDP_FD_FLOW)
@@ -351,16 +352,7 @@ static unsigned fd_read(struct port_udp *u, struct udp_fd *f)
         break;
     }
     hand_over(u);
-    if (f->give_up && !f->dead) {
-        unsigned more = seen;
-        for (unsigned i = 0; i < BUSY_CALLS_MAX && more != 0; i++) {
-            more = datagrams_read(u, f);
-            hand_over(u);
-            seen += more;
-        }
-        udp_flow_give_up(u, f);
-    }
-    if (seen != 0 && !f->dead)
+    if (seen != 0 && !f->dead && !f->retired)
         u->hot = f;
     return seen;
 }
@@ -406,20 +398,47 @@ static void packets_dropped(struct port_receiver *r, const struct rx_packet *p, 
     (void)n;
 }
 
-/* The kernel drops what a closed socket holds, and the leader's holds other processes' packets. */
+/* The kernel drops what a closed socket holds. Not for ever: it may be filled as fast as we read,
+ * but what it holds now comes first. */
+static unsigned drain_and_close(struct port_udp *u, struct udp_fd *f)
+{
+    const uint64_t end = u->rx_bytes + u->rcvbuf_bytes;
+    unsigned seen = 0, more = 1;
+    while (more != 0 && u->rx_bytes < end) {
+        more = datagrams_read(u, f);
+        hand_over(u);
+        seen += more;
+    }
+    udp_fd_close(u, f);
+    return seen;
+}
+
+/* No read is going on, whose buffers this needs. */
+static unsigned retired_close(struct port_udp *u)
+{
+    struct udp_fd *f;
+    unsigned seen = 0;
+    while ((f = TAILQ_FIRST(&u->retired)) != NULL)
+        seen += drain_and_close(u, f);
+    return seen;
+}
+
+/* The leader's socket holds other processes' packets, and so may that of a flow. */
 void udp_rx_retire(struct port_udp *u)
 {
     struct port_receiver nobody = {.packets = packets_dropped};
     struct udp_fd *f, *next;
     u->receiver = &nobody;
+    while ((f = TAILQ_FIRST(&u->flows)) != NULL) {
+        udp_flow_retire(u, f);
+        retired_close(u);
+    }
     for (f = TAILQ_FIRST(&u->fds); f != NULL; f = next) {
         next = TAILQ_NEXT(f, link);
         if (f->kind != UDP_FD_WILDCARD)
             continue;
-        for (unsigned i = 0; i < RETIRE_READS_MAX && datagrams_read(u, f) != 0; i++)
-            hand_over(u);
         udp_watch_member(u, f->v6, -1);
-        udp_fd_close(u, f);
+        drain_and_close(u, f);
     }
     u->receiver = NULL;
 }
@@ -443,6 +462,7 @@ unsigned udp_rx_receive(struct port_udp *u, uint64_t now_ns, struct port_receive
             seen += fd_read(u, u->eased);
         seen += ready_read(u, seen != 0 ? hot : NULL, max);
     }
+    seen += retired_close(u);
     if (seen != 0) {
         udp_count(u, UDP_udp_rx_calls, 1);
         if (u->config.observer != NULL)

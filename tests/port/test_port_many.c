@@ -411,6 +411,36 @@ static void many__flows_that_are_read_stay(void **state)
         close_member(&m[i]);
 }
 
+/* Stopped for longer than a flow may be idle: packets came meanwhile, and are read before its
+ * socket goes. */
+static void many__idle_flow_is_read_before_it_goes(void **state)
+{
+    (void)state;
+    enum { PACKETS = 60 };
+    struct member m[2];
+    for (unsigned i = 0; i < 2; i++)
+        make(&m[i], i);
+    struct nic_path path = path4, other = path4;
+    other.udp_sport++;
+    send_packets(&m[0], &path, port_udp_slot(m[1].port), 20);
+    assert_true(until(m, 2, 1, "flow_opened", 1));
+    drive_for(m, 2, 10); /* its mark, too */
+    assert_int_equal(m[1].received, 20);
+    m[1].stopped = true;
+    /* First those for which another flow is made, which has a look at the old ones. */
+    send_packets(&m[0], &other, port_udp_slot(m[1].port), 20);
+    assert_true(until(m, 2, 0, "slot_forwarded", 40));
+    for (unsigned i = 0; i < PACKETS; i++)
+        send_packets(&m[0], &path, port_udp_slot(m[1].port), 1);
+    for (unsigned i = 0; i < 10; i++)
+        m[1].port->ops->receive(m[1].port, now_ns() + 60000000000u, &m[1].r, 64);
+    assert_int_equal(count_of(&m[1], "flow_opened"), 2);
+    assert_int_equal(count_of(&m[1], "flow_closed"), 1);
+    assert_int_equal(m[1].received, 40 + PACKETS);
+    for (unsigned i = 0; i < 2; i++)
+        close_member(&m[i]);
+}
+
 /* A quarter of the descriptors are for flows: the one that was quiet for longest is given up. */
 static void many__flows_are_few_where_descriptors_are(void **state)
 {
@@ -660,6 +690,7 @@ int main(void)
         cmocka_unit_test(many__flow_of_a_stopped_process_is_rescued),
         cmocka_unit_test(many__flow_is_rescued_by_who_only_answers),
         cmocka_unit_test(many__flows_that_are_read_stay),
+        cmocka_unit_test(many__idle_flow_is_read_before_it_goes),
         cmocka_unit_test(many__flows_are_few_where_descriptors_are),
         cmocka_unit_test(many__idle_flows_go_sooner_where_they_are_many),
         cmocka_unit_test(many__squatted_slots_are_skipped),
