@@ -174,6 +174,8 @@ static const struct dialogue dialogues[] = {
     {"store__unaligned_by_one", true, WITH(), STEPS(STORE(5, 65), INVALID(5, 0))},
     {"store__aligned_address_unaligned_memory", true, WITH(), STEPS(
         STORE(5, 64, .key = K_SKEW), INVALID(5, 0))},
+    {"store__unaligned_address_aligned_memory", true, WITH(), STEPS(
+        STORE(5, 68, .key = K_SKEW), INVALID(5, 0))},
     /* soft-RoCE once read past the end of such a packet */
     {"store__of_nothing", true, WITH(), STEPS(
         {IN, OP_ATOMIC_WRITE, .psn = 5, .va = 64}, INVALID(5, 0))},
