@@ -16,7 +16,7 @@
 #include "pcap_read.h"
 #include "wire/aeth.h"
 
-enum { MAX_CAPTURES = 80, MAX_LINE = 4096, EXPECTED_CAPTURES = 57 };
+enum { MAX_CAPTURES = 80, MAX_LINE = 4096, EXPECTED_CAPTURES = 58 };
 
 struct capture {
     char name[48];
@@ -54,6 +54,7 @@ static const struct {
     {0x13, "RC_CMP_SWAP"        },
     {0x14, "RC_FETCH_ADD"       },
     {0x17, "RC_SEND_ONLY_INV"   },
+    {0x1d, "RC_ATOMIC_WRITE"    },
     {0x20, "UC_SEND_FIRST"      },
     {0x21, "UC_SEND_MIDDLE"     },
     {0x22, "UC_SEND_LAST"       },

@@ -443,17 +443,15 @@ static void replay_both_ends(void **state)
  * connections, or no answers at all.
  */
 static const char *const captures[] = {
-    "rc-send",           "rc-send-ipv6",     "rc-send-vlan",
-    "rc-send-mtu256",    "rc-send-mtu4096",  "rc-psnwrap",
-    "rc-write",          "rc-write-mtu512",  "rc-write-mtu2048",
-    "rc-read",           "rc-read-ipv6",     "rc-read-mtu4096",
-    "rc-atomic",         "rc-mixed",         "rc-burst",
-    "rc-sendinv",        "rc-badrkey-write", "rc-badrkey-read",
-    "rc-badrkey-atomic", "rc-beyond",        "rc-noaccess",
-    "rc-toolong",        "rc-rnr",           "rc-rnr-exceeded",
-    "rc-loss-ack",       "rc-loss-readresp", "rc-loss-atomicack",
-    "ibv_rc_pingpong",   "ib_send_lat",      "ib_write_bw",
-    "ib_read_bw",        "ib_atomic_cas",    "ib_atomic_faa",
+    "rc-send",          "rc-send-ipv6",     "rc-send-vlan",     "rc-send-mtu256",
+    "rc-send-mtu4096",  "rc-psnwrap",       "rc-write",         "rc-write-mtu512",
+    "rc-write-mtu2048", "rc-read",          "rc-read-ipv6",     "rc-read-mtu4096",
+    "rc-atomic",        "rc-atomicwrite",   "rc-mixed",         "rc-burst",
+    "rc-sendinv",       "rc-badrkey-write", "rc-badrkey-read",  "rc-badrkey-atomic",
+    "rc-beyond",        "rc-noaccess",      "rc-toolong",       "rc-rnr",
+    "rc-rnr-exceeded",  "rc-loss-ack",      "rc-loss-readresp", "rc-loss-atomicack",
+    "ibv_rc_pingpong",  "ib_send_lat",      "ib_write_bw",      "ib_read_bw",
+    "ib_atomic_cas",    "ib_atomic_faa",
 };
 
 enum { CAPTURES = sizeof(captures) / sizeof(captures[0]) };
