@@ -91,6 +91,7 @@ void fork_abandon(struct host *h)
     close(h->control_fd);
     netdev_close(h);
     tally_close(h);
+    share_close(h);
     xrc_file_abandon(h);
     host_current = NULL; /* its memory stays: contexts still point to it */
 }

@@ -61,6 +61,7 @@ static void host_destroy(struct host *h)
     progress_stop(h);
     netdev_close(h);
     tally_close(h);
+    share_close(h);
     connect_fini(h);
     if (h->port != NULL)
         h->port->ops->close(h->port);
@@ -126,7 +127,7 @@ static int host_create(struct host **out)
     struct host *h = calloc(1, sizeof(*h));
     if (h == NULL)
         return -ENOMEM;
-    h->control_fd = h->netlink_fd = h->tally_fd = -1;
+    h->control_fd = h->netlink_fd = h->tally_fd = h->share_fd = -1;
     TAILQ_INIT(&h->contexts);
     LIST_INIT(&h->xrc_files);
     TAILQ_INIT(&h->connect.services);
@@ -151,6 +152,7 @@ static int host_create(struct host **out)
     if (err == 0) {
         connect_init(h);
         tally_open(h);
+        share_open(h);
     }
     err = err == 0 ? progress_start(h) : err;
     if (err != 0) {

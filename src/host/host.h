@@ -20,6 +20,7 @@
 
 #include "host/connect.h"
 #include "host/memory.h"
+#include "host/share.h"
 
 struct cq;
 struct mr;
@@ -192,6 +193,7 @@ enum verbena_fork_rank {
     VERBENA_FORK_RDMA_DEVICE,
     VERBENA_FORK_RDMA_ENGINE,
     VERBENA_FORK_VERBS_DEVICE,
+    VERBENA_FORK_VERBS_SHARE,
     VERBENA_FORK_HOST,
     VERBENA_FORK_VERBS_TARGET,
     VERBENA_FORK_RDMA_CHANNEL,

@@ -57,6 +57,8 @@ struct host {
     struct connect connect;                             /* but for what it says, under events */
     int netlink_fd;                                     /* netdev.c; read under events */
     int tally_fd;                                       /* tally.c; the helper's; or -1 */
+    int share_fd;                                       /* share.c; the same */
+    uint64_t share_process;                             /* its name */
     TAILQ_HEAD(context_list, verbena_context) contexts; /* open ones; under events */
     LIST_HEAD(, xrc_file) xrc_files;                    /* under the open lock */
     /* The helper thread. */
@@ -174,6 +176,12 @@ void tally_open(struct host *h);
 void tally_close(struct host *h);
 /* Somebody asks what we have counted. */
 void tally_answer(struct host *h);
+
+/* share.c */
+void share_open(struct host *h);
+void share_close(struct host *h);
+/* Somebody asks for what he imports. */
+void share_serve(struct host *h);
 
 /* xrc_file.c, in a child */
 void xrc_file_abandon(struct host *h);

@@ -84,6 +84,17 @@ uint32_t verbena_mr_key(const struct mr *mr)
     return mr->key;
 }
 
+void verbena_mr_describe(const struct mr *mr, struct verbena_region *out)
+{
+    *out = (struct verbena_region){
+        .addr = mr->base,
+        .length = mr->length,
+        .iova = mr->iova_start,
+        .access = mr->access,
+        .null = mr->kind == MEM_KIND_NULL,
+    };
+}
+
 int verbena_mr_dereg(struct verbena_context *ctx, struct mr *mr)
 {
     if (dead(ctx))

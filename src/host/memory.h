@@ -41,6 +41,27 @@ VERBENA_EXPORT int verbena_mr_change(struct verbena_context *ctx, struct mr **mr
 VERBENA_EXPORT int verbena_mr_prefetch(struct verbena_context *ctx, const struct pd *pd,
                                        const struct nic_sge *sge, int num_sge, bool write);
 
+/* What a region is. */
+struct verbena_region {
+    void *addr;
+    uint64_t length, iova;
+    unsigned access;
+    bool null;
+};
+VERBENA_EXPORT void verbena_mr_describe(const struct mr *mr, struct verbena_region *out);
+
+/* Memory that several processes may have: a piece of a file (or of what the kernel calls one). */
+struct verbena_mapping {
+    uint64_t dev, ino, offset;
+};
+/* What is mapped there, for all of length bytes. -EOPNOTSUPP: nothing, or nothing that others may
+ * have mapped, too. */
+VERBENA_EXPORT int verbena_mapping_of(const void *addr, uint64_t length,
+                                      struct verbena_mapping *out);
+/* Where this process has it mapped, if write for writing. -EOPNOTSUPP: nowhere. */
+VERBENA_EXPORT int verbena_mapping_find(const struct verbena_mapping *m, uint64_t length,
+                                        bool write, void **out);
+
 /* type 1 or 2; else -EINVAL. */
 VERBENA_EXPORT int verbena_mw_create(struct verbena_context *ctx, struct pd *pd, int type,
                                      struct mw **out);

@@ -378,22 +378,25 @@ static bool helper_sleep(struct host *h, uint64_t nap_ns)
     } while (d < until && until > soonest);
     uint64_t left = until - now;
     struct timespec t = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
-    struct pollfd fds[4] = {
+    struct pollfd fds[5] = {
         {.fd = h->control_fd,             .events = POLLIN},
         {.fd = h->netlink_fd,             .events = POLLIN},
         {.fd = h->tally_fd,               .events = POLLIN},
+        {.fd = h->share_fd,               .events = POLLIN},
         {.fd = h->port->ops->fd(h->port), .events = POLLIN}
     };
-    int r = ppoll(fds, nap_ns != 0 ? 3 : 4, until == UINT64_MAX ? NULL : &t, NULL);
+    int r = ppoll(fds, nap_ns != 0 ? 4 : 5, until == UINT64_MAX ? NULL : &t, NULL);
     atomic_store(&h->sleep_until_ns, 0);
     uint64_t count;
     if (r > 0 && fds[1].revents != 0)
         netdev_look(h);
     if (r > 0 && fds[2].revents != 0)
         tally_answer(h);
+    if (r > 0 && fds[3].revents != 0)
+        share_serve(h);
     if (r > 0 && fds[0].revents != 0 && read(h->control_fd, &count, sizeof(count)) < 0)
         return false;
-    return r > 0 && nap_ns == 0 && fds[3].revents != 0;
+    return r > 0 && nap_ns == 0 && fds[4].revents != 0;
 }
 
 /* What sched_getattr fills (version 0); older C libraries do not declare it. */

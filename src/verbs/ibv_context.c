@@ -4,7 +4,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "verbs/ibv_memory.h"
@@ -66,13 +66,7 @@ static int context_init(struct ibv_ctx_obj *obj, struct ibv_device *device)
     if (err != 0)
         return err;
     c->async_fd = obj->async.fd;
-    /* Nothing is ever asked of it, but programs duplicate it and expect a descriptor. */
-    c->cmd_fd = eventfd(0, EFD_CLOEXEC);
-    if (c->cmd_fd < 0) {
-        err = -errno;
-        event_queue_fini(&obj->async);
-        return err;
-    }
+    c->cmd_fd = -1;
     pthread_mutex_init(&c->mutex, NULL);
     return 0;
 }
@@ -81,31 +75,59 @@ static void context_fini(struct ibv_ctx_obj *obj)
 {
     struct ibv_context *c = &obj->newest.vctx.context;
 
-    close(c->cmd_fd);
+    if (obj->file != NULL)
+        share_file_drop(obj->file);
+    if (c->cmd_fd >= 0)
+        close(c->cmd_fd);
     event_queue_fini(&obj->async);
     pthread_mutex_destroy(&c->mutex);
 }
 
-VERBS_ABI struct ibv_context *ibv_open_device(struct ibv_device *device)
+/* cmd_fd: a descriptor that is imported; -1: a new one. */
+static int context_open(struct ibv_ctx_obj *obj, struct ibv_device *device, int cmd_fd)
+{
+    struct ibv_context *c = &obj->newest.vctx.context;
+
+    int err = context_init(obj, device);
+    if (err != 0)
+        return err;
+    err = verbena_open(device->name, &context_callbacks, obj, &obj->host);
+    if (err == 0 && cmd_fd < 0) {
+        err = share_file_create(obj->host, device->name, &obj->file, &c->cmd_fd);
+        if (err != 0)
+            verbena_close(obj->host);
+    }
+    if (err != 0) {
+        context_fini(obj);
+        return err;
+    }
+    if (cmd_fd >= 0)
+        c->cmd_fd = cmd_fd;
+    obj->device = ibv_device_ref(device);
+    return 0;
+}
+
+static struct ibv_context *context_new(struct ibv_device *device, struct cmd_file *file, int cmd_fd)
 {
     struct ibv_ctx_obj *obj = calloc(1, sizeof(*obj));
     if (obj == NULL) {
         errno = ENOMEM;
         return NULL;
     }
-    int err = context_init(obj, device);
-    if (err == 0) {
-        err = verbena_open(device->name, &context_callbacks, obj, &obj->host);
-        if (err != 0)
-            context_fini(obj);
-    }
+    int err = context_open(obj, device, cmd_fd);
     if (err != 0) {
         free(obj);
         errno = -err;
         return NULL;
     }
-    obj->device = ibv_device_ref(device);
+    if (file != NULL)
+        obj->file = file;
     return &obj->newest.vctx.context;
+}
+
+VERBS_ABI struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+    return context_new(device, NULL, -1);
 }
 
 VERBS_ABI int ibv_close_device(struct ibv_context *context)
@@ -123,9 +145,37 @@ VERBS_ABI int ibv_close_device(struct ibv_context *context)
     return 0;
 }
 
+static struct ibv_device *device_named(struct ibv_device **list, const char *name)
+{
+    for (; *list != NULL; list++)
+        if (strcmp((*list)->name, name) == 0)
+            return *list;
+    return NULL;
+}
+
+/* On failure the descriptor stays the program's. */
 VERBS_ABI struct ibv_context *ibv_import_device(int cmd_fd)
 {
-    (void)cmd_fd;
-    errno = EOPNOTSUPP;
-    return NULL;
+    struct cmd_file *file;
+
+    int err = share_file_find(cmd_fd, &file);
+    if (err != 0) {
+        errno = -err;
+        return NULL;
+    }
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_device *device = list != NULL ? device_named(list, file->device) : NULL;
+    struct ibv_context *context = NULL;
+    if (device != NULL)
+        context = context_new(device, file, cmd_fd);
+    else if (list != NULL)
+        errno = ENODEV;
+    err = errno;
+    if (list != NULL)
+        ibv_free_device_list(list);
+    if (context == NULL) {
+        share_file_drop(file);
+        errno = err;
+    }
+    return context;
 }

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ibv_dm.c: device memory: memory of the device's own, which programs reach by copying and through
- * regions. Here the device is this process, and its memory a mapping.
+ * regions. Here the device is this process, and its memory a mapping; of a memfd, so that other
+ * processes can have it, too.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "verbs/ibv_memory.h"
 
@@ -15,11 +20,18 @@ enum {
     DM_MAX_LOG_ALIGN = 12 /* a page */
 };
 
+struct dm_memory {
+    uint8_t *bytes; /* NULL: it was freed */
+    size_t length;
+    int fd; /* -1: it is nobody else's */
+    _Atomic uint32_t regions;
+    _Atomic uint32_t refs; /* handles and regions */
+};
+
 struct ibv_dm_obj {
     struct ibv_dm ibv;
-    uint8_t *memory;
-    size_t length;
-    _Atomic uint32_t regions;
+    struct dm_memory *memory;
+    struct share share;
 };
 
 static struct ibv_dm_obj *dm_obj(struct ibv_dm *dm)
@@ -27,21 +39,84 @@ static struct ibv_dm_obj *dm_obj(struct ibv_dm *dm)
     return (struct ibv_dm_obj *)dm;
 }
 
-static bool dm_holds(const struct ibv_dm_obj *obj, uint64_t offset, size_t length)
+/* Maps fd, or, -1, memory that nobody else has. NULL: out of memory, and fd is closed. */
+static struct dm_memory *dm_memory_new(int fd, size_t length)
 {
-    return offset <= obj->length && length <= obj->length - offset;
+    struct dm_memory *m = calloc(1, sizeof(*m));
+    int flags = (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | MAP_NORESERVE;
+    void *bytes = mmap(NULL, length, PROT_READ | PROT_WRITE, flags, fd, 0);
+
+    if (m == NULL || bytes == MAP_FAILED) {
+        if (bytes != MAP_FAILED)
+            munmap(bytes, length);
+        if (fd >= 0)
+            close(fd);
+        free(m);
+        return NULL;
+    }
+    m->bytes = bytes;
+    m->length = length;
+    m->fd = fd;
+    atomic_store(&m->refs, 1);
+    return m;
 }
 
-static bool dm_copy_allowed(const struct ibv_dm_obj *obj, uint64_t offset, size_t length)
+static void dm_memory_unmap(struct dm_memory *m)
 {
-    return dm_holds(obj, offset, length) && offset % DM_ALIGN == 0 && length % DM_ALIGN == 0;
+    if (m->bytes == NULL)
+        return;
+    munmap(m->bytes, m->length);
+    m->bytes = NULL;
+    if (m->fd >= 0)
+        close(m->fd);
+    m->fd = -1;
+}
+
+static void dm_memory_drop(struct dm_memory *m)
+{
+    if (atomic_fetch_sub(&m->refs, 1) != 1)
+        return;
+    dm_memory_unmap(m);
+    free(m);
+}
+
+void ibv_dm_join(struct dm_memory *m)
+{
+    atomic_fetch_add(&m->refs, 1);
+}
+
+struct dm_memory *ibv_dm_map(int fd)
+{
+    struct stat st;
+    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+    if (own < 0 || fstat(own, &st) != 0 || st.st_size <= 0) {
+        if (own >= 0)
+            close(own);
+        return NULL;
+    }
+    struct dm_memory *m = dm_memory_new(own, (size_t)st.st_size);
+    if (m != NULL)
+        atomic_store(&m->regions, 1);
+    return m;
+}
+
+uint8_t *ibv_dm_at(struct dm_memory *m, uint64_t offset, uint64_t length)
+{
+    return offset <= m->length && length <= m->length - offset ? m->bytes + offset : NULL;
+}
+
+static bool dm_copy_allowed(struct ibv_dm_obj *obj, uint64_t offset, size_t length)
+{
+    return share_alive(&obj->share) && ibv_dm_at(obj->memory, offset, length) != NULL &&
+           offset % DM_ALIGN == 0 && length % DM_ALIGN == 0;
 }
 
 static int dm_copy_to(struct ibv_dm *dm, uint64_t offset, const void *host, size_t length)
 {
     if (!dm_copy_allowed(dm_obj(dm), offset, length))
         return EINVAL;
-    memmove(dm_obj(dm)->memory + offset, host, length);
+    memmove(dm_obj(dm)->memory->bytes + offset, host, length);
     return 0;
 }
 
@@ -49,8 +124,27 @@ static int dm_copy_from(void *host, struct ibv_dm *dm, uint64_t offset, size_t l
 {
     if (!dm_copy_allowed(dm_obj(dm), offset, length))
         return EINVAL;
-    memmove(host, dm_obj(dm)->memory + offset, length);
+    memmove(host, dm_obj(dm)->memory->bytes + offset, length);
     return 0;
+}
+
+static void dm_init(struct ibv_dm_obj *obj, struct ibv_context *context)
+{
+    obj->ibv.context = context;
+    obj->ibv.memcpy_to_dm = dm_copy_to;
+    obj->ibv.memcpy_from_dm = dm_copy_from;
+}
+
+/* A file for it; -1: none can be had, and then it cannot be exported. */
+static int dm_file(size_t length)
+{
+    int fd = memfd_create("verbena-dm", MFD_CLOEXEC);
+
+    if (fd >= 0 && ftruncate(fd, (off_t)length) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
 }
 
 struct ibv_dm *ibv_alloc_dm_op(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
@@ -61,47 +155,128 @@ struct ibv_dm *ibv_alloc_dm_op(struct ibv_context *context, struct ibv_alloc_dm_
         return NULL;
     }
     struct ibv_dm_obj *obj = calloc(1, sizeof(*obj));
-    void *memory = mmap(NULL, attr->length, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (obj == NULL || memory == MAP_FAILED) {
-        if (memory != MAP_FAILED)
-            munmap(memory, attr->length);
+    struct dm_memory *memory = dm_memory_new(dm_file(attr->length), attr->length);
+    if (obj == NULL || memory == NULL) {
+        if (memory != NULL)
+            dm_memory_drop(memory);
         free(obj);
         errno = ENOMEM;
         return NULL;
     }
+    dm_init(obj, context);
     obj->memory = memory;
-    obj->length = attr->length;
-    obj->ibv.context = context;
-    obj->ibv.memcpy_to_dm = dm_copy_to;
-    obj->ibv.memcpy_from_dm = dm_copy_from;
     obj->ibv.handle = obj_born(context);
+    share_add(&obj->share, context, obj->ibv.handle, VERBENA_SHARE_DM, memory);
     return &obj->ibv;
+}
+
+/* Under regions it stays. */
+int ibv_dm_end(struct share *s)
+{
+    struct dm_memory *m = s->object;
+
+    if (atomic_load(&m->regions) != 0)
+        return -EBUSY;
+    dm_memory_unmap(m);
+    return 0;
+}
+
+static void dm_free(struct ibv_dm_obj *obj)
+{
+    struct ibv_context *context = obj->ibv.context;
+
+    dm_memory_drop(obj->memory);
+    free(obj);
+    obj_died(context);
 }
 
 int ibv_free_dm_op(struct ibv_dm *dm)
 {
     struct ibv_dm_obj *obj = dm_obj(dm);
-    struct ibv_context *context = dm->context;
 
-    if (atomic_load(&obj->regions) != 0)
-        return EBUSY;
-    munmap(obj->memory, obj->length);
-    free(obj);
-    obj_died(context);
+    int err = share_leave(&obj->share);
+    if (err != 0)
+        return -err;
+    err = ibv_dm_end(&obj->share);
+    if (err != 0) {
+        share_return(&obj->share);
+        return -err;
+    }
+    dm_free(obj);
     return 0;
 }
 
-void ibv_dm_unuse(struct ibv_dm_obj *dm)
+int ibv_dm_tell(const struct share *s, struct verbena_share_reply *r, int *fd)
 {
-    atomic_fetch_sub(&dm->regions, 1);
+    const struct dm_memory *m = s->object;
+
+    return ibv_dm_tell_region(m, m->bytes, r, fd);
+}
+
+int ibv_dm_tell_region(const struct dm_memory *m, const void *addr, struct verbena_share_reply *r,
+                       int *fd)
+{
+    if (m->fd < 0)
+        return -EOPNOTSUPP;
+    *fd = fcntl(m->fd, F_DUPFD_CLOEXEC, 0);
+    if (*fd < 0)
+        return -errno;
+    r->memory = VERBENA_SHARE_FD;
+    r->offset = (uint64_t)((const uint8_t *)addr - m->bytes);
+    return 0;
+}
+
+VERBS_ABI struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
+{
+    struct ibv_dm_obj *obj = calloc(1, sizeof(*obj));
+    struct verbena_share_reply r;
+    int fd;
+
+    if (obj == NULL) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    int err = share_import(&obj->share, context, dm_handle, VERBENA_SHARE_DM, &r, &fd);
+    if (err == 0) {
+        obj->memory = obj->share.object;
+    } else if (err == 1) {
+        obj->memory = fd >= 0 ? ibv_dm_map(fd) : NULL;
+        err = obj->memory != NULL ? 0 : -ENOMEM;
+        if (err == 0) {
+            atomic_store(&obj->memory->regions, 0);
+            share_add_foreign(&obj->share, context, dm_handle, VERBENA_SHARE_DM, obj->memory);
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    if (err != 0) {
+        free(obj);
+        errno = -err;
+        return NULL;
+    }
+    dm_init(obj, context);
+    obj->ibv.handle = dm_handle;
+    obj_born(context);
+    return &obj->ibv;
+}
+
+VERBS_ABI void ibv_unimport_dm(struct ibv_dm *dm)
+{
+    if (share_let_go(&dm_obj(dm)->share) != SHARE_REST_OBJECT)
+        dm_free(dm_obj(dm)); /* a copy's memory goes with the last that refers to it */
+}
+
+void ibv_dm_unuse(struct dm_memory *m)
+{
+    atomic_fetch_sub(&m->regions, 1);
+    dm_memory_drop(m);
 }
 
 /* It has no addresses but its own: a region of it counts from 0. */
 struct ibv_mr *ibv_reg_dm_mr_op(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm_offset,
                                 size_t length, unsigned access)
 {
-    struct ibv_dm_obj *obj = dm_obj(dm);
+    struct dm_memory *m = dm_obj(dm)->memory;
     const unsigned allowed = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                              IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
                              IBV_ACCESS_ZERO_BASED | NEWER_ACCESS_FLUSH_GLOBAL |
@@ -109,18 +284,21 @@ struct ibv_mr *ibv_reg_dm_mr_op(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t d
 
     access &= ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE;
     if ((access & ~allowed) != 0 || (access & IBV_ACCESS_ZERO_BASED) == 0 ||
-        pd->context != dm->context || !dm_holds(obj, dm_offset, length)) {
+        pd->context != dm->context || !share_alive(&dm_obj(dm)->share) ||
+        ibv_dm_at(m, dm_offset, length) == NULL) {
         errno = EINVAL;
         return NULL;
     }
     struct ibv_mr_obj *mr = ibv_mr_new(pd, NULL, length);
     if (mr == NULL)
         return NULL;
-    int err = verbena_mr_reg(obj_ctx(pd->context)->host, obj_pd(pd)->pd, obj->memory + dm_offset,
-                             length, 0, access, &mr->mr);
+    struct mr *region = NULL;
+    int err = verbena_mr_reg(obj_ctx(pd->context)->host, obj_pd(pd)->pd, m->bytes + dm_offset,
+                             length, 0, access, &region);
     if (err == 0) {
-        mr->dm = obj;
-        atomic_fetch_add(&obj->regions, 1);
+        mr->share.behind = m;
+        atomic_fetch_add(&m->regions, 1);
+        atomic_fetch_add(&m->refs, 1);
     }
-    return ibv_mr_born(mr, err);
+    return ibv_mr_born(mr, region, err);
 }

@@ -4,7 +4,9 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "verbs/ibv_memory.h"
 
@@ -30,21 +32,32 @@ struct ibv_mr_obj *ibv_mr_new(struct ibv_pd *pd, void *addr, size_t length)
     return obj;
 }
 
+static struct mr *mr_of(const struct ibv_mr_obj *obj)
+{
+    return obj->share.object;
+}
+
 static void mr_set_keys(struct ibv_mr_obj *obj)
 {
-    obj->ibv.lkey = verbena_mr_key(obj->mr);
+    obj->ibv.lkey = verbena_mr_key(mr_of(obj));
     obj->ibv.rkey = obj->ibv.lkey;
 }
 
-struct ibv_mr *ibv_mr_born(struct ibv_mr_obj *obj, int err)
+static struct ibv_mr_obj *mr_obj_of(struct share *s)
+{
+    return (struct ibv_mr_obj *)(void *)((char *)s - offsetof(struct ibv_mr_obj, share));
+}
+
+struct ibv_mr *ibv_mr_born(struct ibv_mr_obj *obj, struct mr *mr, int err)
 {
     if (err != 0) {
         free(obj);
         errno = -err;
         return NULL;
     }
-    mr_set_keys(obj);
     obj->ibv.handle = obj_born(obj->ibv.context);
+    share_add(&obj->share, obj->ibv.context, obj->ibv.handle, VERBENA_SHARE_MR, mr);
+    mr_set_keys(obj);
     obj_pd_use(obj->ibv.pd, 1);
     return &obj->ibv;
 }
@@ -62,8 +75,10 @@ static struct ibv_mr *mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint6
     struct ibv_mr_obj *obj = ibv_mr_new(pd, addr, length);
     if (obj == NULL)
         return NULL;
-    return ibv_mr_born(obj, verbena_mr_reg(obj_ctx(pd->context)->host, obj_pd(pd)->pd, addr, length,
-                                           iova, access, &obj->mr));
+    struct mr *mr = NULL;
+    int err =
+        verbena_mr_reg(obj_ctx(pd->context)->host, obj_pd(pd)->pd, addr, length, iova, access, &mr);
+    return ibv_mr_born(obj, mr, err);
 }
 
 struct ibv_mr *ibv_alloc_null_mr_op(struct ibv_pd *pd)
@@ -72,8 +87,9 @@ struct ibv_mr *ibv_alloc_null_mr_op(struct ibv_pd *pd)
 
     if (obj == NULL)
         return NULL;
-    return ibv_mr_born(obj,
-                       verbena_mr_reg_null(obj_ctx(pd->context)->host, obj_pd(pd)->pd, &obj->mr));
+    struct mr *mr = NULL;
+    int err = verbena_mr_reg_null(obj_ctx(pd->context)->host, obj_pd(pd)->pd, &mr);
+    return ibv_mr_born(obj, mr, err);
 }
 
 #undef ibv_reg_mr
@@ -95,19 +111,37 @@ VERBS_ABI struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t 
     return mr_reg(pd, addr, length, iova, access);
 }
 
+int ibv_mr_end(struct share *s)
+{
+    int err = verbena_mr_dereg(obj_ctx(mr_obj_of(s)->ibv.context)->host, s->object);
+
+    if (err == 0 && s->behind != NULL)
+        ibv_dm_unuse(s->behind);
+    return err;
+}
+
+static void mr_free(struct ibv_mr_obj *obj)
+{
+    struct ibv_context *context = obj->ibv.context;
+
+    obj_pd_use(obj->ibv.pd, -1);
+    free(obj);
+    obj_died(context);
+}
+
 VERBS_ABI int ibv_dereg_mr(struct ibv_mr *mr)
 {
     struct ibv_mr_obj *obj = (struct ibv_mr_obj *)mr;
-    struct ibv_context *context = mr->context;
 
-    int err = verbena_mr_dereg(obj_ctx(context)->host, obj->mr);
+    int err = share_leave(&obj->share);
     if (err != 0)
         return -err;
-    if (obj->dm != NULL)
-        ibv_dm_unuse(obj->dm);
-    obj_pd_use(mr->pd, -1);
-    free(obj);
-    obj_died(context);
+    err = ibv_mr_end(&obj->share);
+    if (err != 0) {
+        share_return(&obj->share);
+        return -err;
+    }
+    mr_free(obj);
     return 0;
 }
 
@@ -118,15 +152,15 @@ static int mr_change_check(const struct ibv_mr_obj *obj, int flags, const struct
 
     if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0)
         return EINVAL;
-    if (translation && (addr == NULL || length == 0 || obj->dm != NULL))
+    if (translation && (addr == NULL || length == 0 || obj->share.behind != NULL))
         return EINVAL;
     if ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && (pd == NULL || pd->context != obj->ibv.context))
         return EINVAL;
     if ((flags & IBV_REREG_MR_CHANGE_ACCESS) == 0)
         return access != 0 ? EINVAL : 0;
     /* Device memory has no addresses but those from 0 on. */
-    if (obj->dm != NULL && (access & (IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND |
-                                      IBV_ACCESS_MW_BIND)) != IBV_ACCESS_ZERO_BASED)
+    if (obj->share.behind != NULL && (access & (IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND |
+                                                IBV_ACCESS_MW_BIND)) != IBV_ACCESS_ZERO_BASED)
         return EINVAL;
     return (access & ~(unsigned)ACCESS_KNOWN) != 0 ? EINVAL : 0;
 }
@@ -139,14 +173,19 @@ VERBS_ABI int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void
     struct ibv_mr_obj *obj = (struct ibv_mr_obj *)mr;
     unsigned access = (unsigned)access_flags & ~(unsigned)(MR_ACCESS_HINTS | MR_ACCESS_NO_EFFECT);
 
+    struct mr *n = mr_of(obj);
     int err = mr_change_check(obj, flags, pd, addr, length, access);
+    if (err == 0 && !share_alive(&obj->share))
+        err = EINVAL;
     if (err == 0)
-        err = -verbena_mr_change(obj_ctx(mr->context)->host, &obj->mr, (unsigned)flags,
+        err = -verbena_mr_change(obj_ctx(mr->context)->host, &n, (unsigned)flags,
                                  pd != NULL ? obj_pd(pd)->pd : NULL, addr, length, access);
     if (err != 0) {
         errno = err;
         return IBV_REREG_MR_ERR_INPUT;
     }
+    if (n != mr_of(obj))
+        share_replace(&obj->share, n);
     if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
         mr->addr = addr;
         mr->length = length;
@@ -189,15 +228,92 @@ VERBS_ABI struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, s
     return NULL;
 }
 
+/* Memory of another process is that only which this process has as well. */
+int ibv_mr_tell(const struct share *s, struct verbena_share_reply *r, int *fd)
+{
+    struct verbena_region region;
+
+    verbena_mr_describe(s->object, &region);
+    r->length = region.length;
+    r->iova = region.iova;
+    r->access = region.access;
+    r->memory = VERBENA_SHARE_NULL;
+    if (region.null)
+        return 0;
+    if (s->behind != NULL)
+        return ibv_dm_tell_region(s->behind, region.addr, r, fd);
+    r->memory = VERBENA_SHARE_MAPPED;
+    return verbena_mapping_of(region.addr, region.length, &r->mapping);
+}
+
+/* A region of this process's engine of the memory that another process told of. */
+static int mr_copy(struct ibv_mr_obj *obj, struct ibv_pd *pd, const struct verbena_share_reply *r,
+                   int fd, struct mr **mr)
+{
+    struct verbena_context *host = obj_ctx(pd->context)->host;
+    const unsigned writes = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC;
+    void *addr = NULL;
+
+    if (r->memory == VERBENA_SHARE_NULL)
+        return verbena_mr_reg_null(host, obj_pd(pd)->pd, mr);
+    if (r->memory == VERBENA_SHARE_MAPPED) {
+        int err = verbena_mapping_find(&r->mapping, r->length, (r->access & writes) != 0, &addr);
+        if (err != 0)
+            return err;
+    } else {
+        if (fd < 0 || (obj->share.behind = ibv_dm_map(fd)) == NULL)
+            return -ENOMEM;
+        addr = ibv_dm_at(obj->share.behind, r->offset, r->length);
+    }
+    int err = addr == NULL
+                  ? -EINVAL
+                  : verbena_mr_reg(host, obj_pd(pd)->pd, addr, r->length, r->iova, r->access, mr);
+    if (err != 0 && obj->share.behind != NULL)
+        ibv_dm_unuse(obj->share.behind);
+    return err;
+}
+
 VERBS_ABI struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 {
-    (void)pd;
-    (void)mr_handle;
-    errno = EOPNOTSUPP;
-    return NULL;
+    struct ibv_mr_obj *obj = ibv_mr_new(pd, NULL, 0);
+    struct verbena_share_reply r;
+    struct verbena_region region;
+    int fd;
+
+    if (obj == NULL)
+        return NULL;
+    int err = share_import(&obj->share, pd->context, mr_handle, VERBENA_SHARE_MR, &r, &fd);
+    if (err == 1) {
+        struct mr *mr = NULL;
+        err = mr_copy(obj, pd, &r, fd, &mr);
+        if (err == 0)
+            share_add_foreign(&obj->share, pd->context, mr_handle, VERBENA_SHARE_MR, mr);
+    }
+    if (fd >= 0)
+        close(fd);
+    if (err != 0) {
+        free(obj);
+        errno = -err;
+        return NULL;
+    }
+    verbena_mr_describe(mr_of(obj), &region);
+    obj->ibv.length = region.length;
+    obj->ibv.handle = mr_handle;
+    mr_set_keys(obj);
+    obj_born(pd->context);
+    obj_pd_use(pd, 1);
+    return &obj->ibv;
 }
 
 VERBS_ABI void ibv_unimport_mr(struct ibv_mr *mr)
 {
-    (void)mr;
+    struct ibv_mr_obj *obj = (struct ibv_mr_obj *)mr;
+
+    enum share_rest rest = share_let_go(&obj->share);
+    if (rest == SHARE_REST_OBJECT)
+        return;
+    if (rest == SHARE_REST_COPY && ibv_mr_end(&obj->share) != 0)
+        share_return(&obj->share);
+    else
+        mr_free(obj);
 }

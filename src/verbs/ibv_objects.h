@@ -11,6 +11,7 @@
 
 #include "host/host.h"
 #include "verbs/ibv_events.h"
+#include "verbs/ibv_share.h"
 #include "verbs/verbs_newer.h"
 
 #define VERBS_FW_VERSION VERBENA_FW_VERSION
@@ -46,8 +47,8 @@ struct ibv_ctx_obj {
     struct ibv_dev_obj *device;
     struct event_queue async;
     struct event_node event[CONTEXT_EVENTS];
-    _Atomic uint32_t objects; /* children alive */
-    _Atomic uint32_t next_handle;
+    _Atomic uint32_t objects;           /* children alive */
+    struct cmd_file *file;              /* of its command descriptor */
     struct verbs_context_newest newest; /* last: its own last field is the public ibv_context */
 };
 
@@ -60,14 +61,12 @@ struct ibv_pd_obj {
     struct ibv_pd *parent; /* NULL: it is none */
     struct ibv_td_obj *td; /* or NULL */
     _Atomic uint32_t users;
+    struct share share; /* not of a parent domain */
 };
-
-struct ibv_dm_obj;
 
 struct ibv_mr_obj {
     struct ibv_mr ibv;
-    struct mr *mr;
-    struct ibv_dm_obj *dm; /* of device memory; else NULL */
+    struct share share; /* its object is the engine's region */
 };
 
 struct ibv_channel_obj {
@@ -175,7 +174,7 @@ static inline struct ibv_qp_obj *obj_qp(struct ibv_qp *q)
 static inline uint32_t obj_born(struct ibv_context *c)
 {
     atomic_fetch_add(&obj_ctx(c)->objects, 1);
-    return atomic_fetch_add(&obj_ctx(c)->next_handle, 1);
+    return atomic_fetch_add(&obj_ctx(c)->file->next_handle, 1);
 }
 
 static inline void obj_died(struct ibv_context *c)

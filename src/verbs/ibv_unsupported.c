@@ -41,19 +41,6 @@ VERBS_ABI int ibv_dofork_range(void *base, size_t size)
     return 0;
 }
 
-VERBS_ABI struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
-{
-    UNUSED(context);
-    UNUSED(dm_handle);
-    errno = EOPNOTSUPP;
-    return NULL;
-}
-
-VERBS_ABI void ibv_unimport_dm(struct ibv_dm *dm)
-{
-    UNUSED(dm);
-}
-
 VERBS_ABI struct ibv_dmah *ibv_alloc_dmah(struct ibv_context *ctx, struct ibv_dmah_init_attr *attr)
 {
     UNUSED(ctx);

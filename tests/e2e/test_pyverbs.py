@@ -26,8 +26,6 @@ SKIPS = {
     r"Allocating dmabuf is not supported by .*": "memory of a GPU: there is none",
     r"(Device|Lack of permission).*/dev/dri/.*": "memory of a GPU: there is none",
     r"There are no huge pages of size 2M allocated": "this machine has set none aside",
-    r"Some object imports are not supported": "objects are not shared by processes",
-    r"Importing a device is not supported": "objects are not shared by processes",
     r"Extended CQ is not supported": "tag matching is no RoCE",
 }
 

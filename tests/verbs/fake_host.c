@@ -5,8 +5,11 @@
 #include "fake_host.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 struct fake_host fake;
+void (*fake_answer)(const struct verbena_share_request *q, struct verbena_share_reply *r, int *fd);
 
 struct verbena_context {
     int unused;
@@ -24,6 +27,7 @@ void fake_reset(void)
     memset(&fake, 0, sizeof(fake));
     fake.fail_post_at = UINT32_MAX;
     fake.devices = 2;
+    fake.reply_fd = -1;
     fake.device[0] = (struct verbena_device){.name = "vb_eth0",
                                              .netdev = "eth0",
                                              .ifindex = 2,
@@ -86,6 +90,67 @@ void verbena_fork_hook(enum verbena_fork_rank rank, const struct verbena_fork_ho
 {
     (void)rank;
     (void)hook;
+}
+
+int verbena_cmd_create(struct verbena_context *ctx, struct verbena_cmd *out)
+{
+    static uint64_t last;
+    assert_non_null(ctx);
+    int err = fake_fail();
+    if (err != 0)
+        return err;
+    *out = (struct verbena_cmd){
+        .magic = 1, .process = 1, .token = {++last, 7}
+    };
+    int fd = memfd_create("fake-cmd", MFD_CLOEXEC);
+    assert_int_equal(pwrite(fd, out, sizeof(*out), 0), sizeof(*out));
+    return fd;
+}
+
+int verbena_cmd_read(int fd, struct verbena_cmd *out)
+{
+    return pread(fd, out, sizeof(*out), 0) == (ssize_t)sizeof(*out) && out->magic == 1 ? 0
+                                                                                       : -EINVAL;
+}
+
+void verbena_share_serve(void (*answer)(const struct verbena_share_request *q,
+                                        struct verbena_share_reply *r, int *fd))
+{
+    fake_answer = answer;
+}
+
+int verbena_share_ask(const struct verbena_cmd *cmd, const struct verbena_share_request *q,
+                      struct verbena_share_reply *r, int *fd)
+{
+    assert_int_equal(q->token[0], cmd->token[0]);
+    fake.asked = *q;
+    fake.asks++;
+    *r = fake.reply;
+    *fd = fake.ask_fail == 0 && fake.reply_fd >= 0 ? dup(fake.reply_fd) : -1;
+    return -fake.ask_fail;
+}
+
+int verbena_mapping_of(const void *addr, uint64_t length, struct verbena_mapping *out)
+{
+    (void)addr;
+    (void)length;
+    *out = (struct verbena_mapping){1, 2, 3};
+    return fake_fail();
+}
+
+int verbena_mapping_find(const struct verbena_mapping *m, uint64_t length, bool write, void **out)
+{
+    (void)m;
+    (void)length;
+    (void)write;
+    *out = fake.found;
+    return fake.found != NULL ? 0 : -EOPNOTSUPP;
+}
+
+void verbena_mr_describe(const struct mr *mr, struct verbena_region *out)
+{
+    assert_non_null(mr);
+    *out = fake.region;
 }
 
 int verbena_device_list(struct verbena_device **out, size_t *n)

@@ -49,12 +49,22 @@ struct fake_host {
     uint32_t srq_limit;
     int xrcd_fd;
     int xrcd_flags;
+    /* Another process, which this one imports from; and what this one answers others. */
+    struct verbena_share_request asked; /* last */
+    unsigned asks;
+    int ask_fail; /* errno */
+    struct verbena_share_reply reply;
+    int reply_fd; /* duplicated */
+    void *found;  /* what verbena_mapping_find finds; NULL: nothing */
+    struct verbena_region region;
     struct net_addr group; /* as last attached or detached */
     unsigned devices;      /* how many the list has: 0..2 */
     struct verbena_device device[2];
 };
 
 extern struct fake_host fake;
+extern void (*fake_answer)(const struct verbena_share_request *q, struct verbena_share_reply *r,
+                           int *fd);
 
 /* Everything as at the start: two devices, nothing alive. */
 void fake_reset(void);

@@ -78,19 +78,6 @@ static void close__with_objects_keeps_them(void **state)
     fake_close(ctx);
 }
 
-static void unsupported__says_so(void **state)
-{
-    (void)state;
-    struct ibv_context *ctx = fake_open();
-    struct ibv_pd *pd = ibv_alloc_pd(ctx);
-
-    errno = 0;
-    assert_null(ibv_import_device(0));
-    assert_int_equal(errno, EOPNOTSUPP);
-    assert_int_equal(ibv_dealloc_pd(pd), 0);
-    fake_close(ctx);
-}
-
 static int reset(void **state)
 {
     (void)state;
@@ -105,7 +92,6 @@ int main(void)
         cmocka_unit_test_setup(open__descriptors_are_private, reset),
         cmocka_unit_test_setup(open__fails_as_the_host, reset),
         cmocka_unit_test_setup(close__with_objects_keeps_them, reset),
-        cmocka_unit_test_setup(unsupported__says_so, reset),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,13 +29,11 @@ static void pointers__null_and_errno(void **state)
     (void)state;
     struct ibv_buf *buf;
 
-    NONE(ibv_import_dm(NULL, 0));
     NONE(ibv_alloc_dmah(NULL, NULL));
     NONE(ibv_reg_mr_ex(NULL, NULL));
     NONE(ibv_alloc_buf(NULL, 1, &buf));
     NONE(ibv_reg_buf_mr(NULL, NULL, NULL, 0, 0));
     NONE(ibv_create_comp_cntr(NULL, NULL));
-    ibv_unimport_dm(NULL);
     ibv_free_buf(NULL);
 }
 

@@ -153,7 +153,7 @@ static void case_12(void **state)
 static void case_13(void **state)
 {
     (void)state;
-    static const int opcodes[] = {99, -1, IBV_WR_TSO, 15};
+    static const int opcodes[] = {99, -1, IBV_WR_TSO, 13};
     static const int types[] = {99, 0, 1, IBV_QPT_RAW_PACKET};
     struct rig r;
 
