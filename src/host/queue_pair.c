@@ -93,17 +93,32 @@ static void expect_modified(struct host *h, struct qp *qp, const struct nic_qp_a
         expect(h, qp->owner, net_addr_is_v4(&attr->path.remote) ? EXPECT_V4 : EXPECT_V6);
 }
 
+/*
+ * Where its packets come from. Initiators and targets of XRC that belong to one pair of processes
+ * share a port: programs (perftest's ib_send_lat -e) rely on a target's ACK being there before the
+ * answer that an initiator sent later, and from two ports the two would go by two sockets.
+ */
+static uint16_t source_port(const struct host *h, const struct qp *qp,
+                            const struct nic_qp_attr *attr)
+{
+    const struct host_object *o = qp->owner;
+    uint32_t label = attr->path.flow_label & 0xfffff;
+    if (label != 0)
+        return verbena_label_sport(label);
+    if (qp->type != QP_TYPE_XRC_INI && qp->type != QP_TYPE_XRC_TGT)
+        return o->sport;
+    uint32_t pair = port_udp_slot(h->udp) * QPN_SLOTS + (attr->dest_qpn >> QPN_SLOT_BITS);
+    return (uint16_t)(SPORT_FIRST | ((pair * 0x9e3779b1u >> 16) & SPORT_MASK));
+}
+
 int verbena_qp_modify(struct verbena_context *ctx, struct qp *qp, const struct nic_qp_attr *attr,
                       unsigned mask)
 {
     if (dead(ctx))
         return -EIO;
     struct nic_qp_attr copy = *attr;
-    if ((mask & QP_ATTR_AV) != 0 && copy.path.udp_sport == 0) {
-        const struct host_object *o = qp->owner;
-        uint32_t label = copy.path.flow_label & 0xfffff;
-        copy.path.udp_sport = label != 0 ? verbena_label_sport(label) : o->sport;
-    }
+    if ((mask & QP_ATTR_AV) != 0 && copy.path.udp_sport == 0)
+        copy.path.udp_sport = source_port(ctx->host, qp, attr);
     if ((mask & QP_ATTR_STATE) != 0)
         progress_flush(ctx->host); /* RESET and ERR forget the answers that are owed */
     int err = qp_modify(qp, &copy, mask);

@@ -3,8 +3,8 @@
 # limit: 240 s
 """XRC: Debian's ibv_xsrq_pingpong and perftest, untouched, on 127.0.0.1 and between two namespaces.
 
-Not here: ib_send_lat -e. It waits for a send and a receive, in this order, on one channel, and the
-two are of different QPs.
+ib_send_lat -e waits for a send and a receive, in this order, on one channel, and the two are of
+different QPs: it needs the network to keep their order.
 """
 
 import sys
@@ -51,6 +51,7 @@ def cases(tap):
     one_pair(tap, "lo_ipv6", V6, V6, "127.0.0.1", ipv6=True)
     more = {
         "lo_send_bw_events": ("ib_send_bw", "--use-srq", "-e"),
+        "lo_send_lat_events": ("ib_send_lat", "--use-srq", "-e"),
         "lo_send_bw_both_ways": ("ib_send_bw", "--use-srq", "-b"),
         "lo_send_bw_4_qps": ("ib_send_bw", "--use-srq", "-q", "4"),
         "lo_send_lat_inline": ("ib_send_lat", "--use-srq", "-I", "64"),
