@@ -4,7 +4,9 @@
  * within a process. Other processes have engines of their own, which know nothing of its queues
  * (docs/decisions/0020-xrc-domains.md): so that none takes a domain of its own for the shared one,
  * a domain is claimed by binding an abstract unix socket, which the kernel gives back when the
- * process dies, and the file is held, lest its number becomes another file's.
+ * process dies, and the file is held, lest its number becomes another file's. Who would make the
+ * domain if there were none does so (ibv_xsrq_pingpong, whose two sides share nothing but the name
+ * of a file); who only joins is refused.
  */
 #define _GNU_SOURCE
 #include "host/host_priv.h"
@@ -26,7 +28,8 @@ struct xrc_file {
     dev_t dev;
     ino_t ino;
     uint32_t opens;
-    int file_fd, name_fd;
+    int file_fd;
+    int name_fd; /* -1: another process has the name */
     LIST_ENTRY(xrc_file) link;
 };
 
@@ -57,23 +60,25 @@ static int claim_name(const struct xrc_file *f)
     return fd;
 }
 
-static int hold(struct xrc_file *f, int fd)
+static int hold(struct xrc_file *f, int fd, bool own)
 {
     f->name_fd = claim_name(f);
-    if (f->name_fd < 0)
+    if (f->name_fd < 0 && (f->name_fd != -EADDRINUSE || !own))
         return f->name_fd;
     f->file_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (f->file_fd >= 0)
         return 0;
     int err = -errno;
-    close(f->name_fd);
+    if (f->name_fd >= 0)
+        close(f->name_fd);
     return err;
 }
 
 static void release(struct xrc_file *f)
 {
     close(f->file_fd);
-    close(f->name_fd);
+    if (f->name_fd >= 0)
+        close(f->name_fd);
 }
 
 /* The first of this process. */
@@ -86,7 +91,7 @@ static int open_new(struct verbena_context *ctx, int fd, const struct stat *st, 
         return -ENOMEM;
     *f = (struct xrc_file){
         .ifindex = ctx->device.ifindex, .dev = st->st_dev, .ino = st->st_ino, .opens = 1};
-    int err = hold(f, fd);
+    int err = hold(f, fd, (flags & (O_CREAT | O_EXCL)) == O_CREAT);
     if (err == -EADDRINUSE) /* there is one, and it cannot be had */
         err = (flags & O_EXCL) != 0 ? -EINVAL : -EOPNOTSUPP;
     if (err != 0) {

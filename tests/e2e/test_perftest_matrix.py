@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # limit: 240 s
 """The whole matrix of Debian's perftest on 127.0.0.1: every program with every transport, each once
-plain and once with each option; and the pingpongs of ibverbs-utils. What perftest itself refuses is no row: it is tried, and named with
-perftest's own words. A word on the command line chooses the rows with it in their names.
+plain and once with each option; and the pingpongs of ibverbs-utils. What perftest itself refuses is
+no row: it is tried, and named with perftest's own words. A word on the command line chooses the
+rows with it in their names.
 
 Before it prints a row of bandwidths perftest measures the CPU's clock for a fifth of a second, at
 both ends; so all sizes of each bandwidth program are for check-long, those of five for every day.
