@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # limit: 300 s
 """rdma-core's own suite (pyverbs) on lo, but for what belongs to a vendor and for connections,
-which test_pyverbs_rdmacm runs. A test may be skipped only for a reason that is known here."""
+which test_pyverbs_rdmacm runs. A test may be skipped only for a reason that is known here, and
+docs/pyverbs.md has it in its table; `--write` writes that."""
 
 import os
 import re
@@ -19,6 +20,9 @@ MODULES = (
 ).split()
 TESTS = 160
 LIMIT = 60  # of one module
+PAGE = os.path.join(e2e.ROOT, "docs", "pyverbs.md")
+HUGE = "/proc/sys/vm/nr_hugepages"
+HUGE_PAGES = 16
 # What a skip says, and why it is right.
 SKIPS = {
     r"Create QP type 8 is not supported": "raw packets are no RoCE",
@@ -28,6 +32,56 @@ SKIPS = {
     r"There are no huge pages of size 2M allocated": "this machine has set none aside",
     r"Extended CQ is not supported": "tag matching is no RoCE",
 }
+
+
+class HugePages:
+    """Some for the tests that want them, where we may set them aside."""
+
+    def __enter__(self):
+        with open(HUGE, encoding="ascii") as file:
+            self.before = int(file.read())
+        self.set(self.before + HUGE_PAGES)
+
+    def __exit__(self, *_):
+        self.set(self.before)
+
+    @staticmethod
+    def set(number):
+        try:
+            with open(HUGE, "w", encoding="ascii") as file:
+                file.write(str(number))
+        except OSError as reason:
+            print(f"# no huge pages: {reason}", flush=True)
+
+
+def known(why):
+    return next((reason for words, reason in SKIPS.items() if re.fullmatch(words, why)), None)
+
+
+def table(skipped):
+    """skipped: module, test, what it said."""
+    lines = [f"| {m} | {t} | {known(why)} |\n" for m, t, why in skipped]
+    return "| module | test | why it is skipped |\n|---|---|---|\n" + "".join(lines)
+
+
+def page(skipped):
+    """The page with this table, and as it is."""
+    with open(PAGE, encoding="utf-8") as file:
+        old = file.read()
+    head, begin, rest = old.partition("<!-- skipped -->\n\n")
+    _, end, foot = rest.partition("\n<!-- end -->")
+    return head + begin + table(skipped) + end + foot, old
+
+
+def compare(skipped):
+    """What this machine lacks may be in the page or not; nothing else may be missing there."""
+    new, old = page(skipped)
+    if "--write" in sys.argv[1:]:
+        with open(PAGE, "w", encoding="utf-8") as file:
+            file.write(new)
+        return
+    for line in table(skipped).splitlines():
+        demand(line in old or "this machine" in line, f"docs/pyverbs.md has no line: {line}")
 
 
 def results(text):
@@ -53,20 +107,19 @@ def run_module(folder, module):
 
 def judge(how, why, text):
     if how == "skip":
-        known = [reason for words, reason in SKIPS.items() if re.fullmatch(words, why)]
-        demand(known, f"skipped for an unknown reason: {why}")
-        raise Skip(f"{why}: {known[0]}")
+        demand(known(why), f"skipped for an unknown reason: {why}")
+        raise Skip(f"{why}: {known(why)}")
     demand(how == "ok", text)
 
 
 def cases(tap):
-    ran = 0
+    ran, skipped = 0, []
     try:
         pyverbs_suite.need()
     except Skip as reason:
         tap.say("ok", "suite", f" # SKIP {reason}")
         return
-    with tempfile.TemporaryDirectory(prefix="verbena-test-") as folder:
+    with HugePages(), tempfile.TemporaryDirectory(prefix="verbena-test-") as folder:
         pyverbs_suite.unpack(folder)
         for module in MODULES:
             try:
@@ -77,9 +130,11 @@ def cases(tap):
             for name, how, why in verdicts:
                 tap.run(f"{module}__{name}", judge, how, why, text)
             ran += len(verdicts)
+            skipped += [(module, name, why) for name, how, why in verdicts if how == "skip"]
             if status != 0 and all(how in ("ok", "skip") for _, how, _ in verdicts):
                 tap.run(module, demand, False, text)
     tap.run("all_tests", demand, ran == TESTS, f"{ran} tests, not {TESTS}")
+    tap.run("page", compare, skipped)
 
 
 if __name__ == "__main__":
