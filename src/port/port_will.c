@@ -79,8 +79,8 @@ static bool address_valid(const struct net_addr *a)
 bool will_valid(const struct port_connection *c, uint32_t slot)
 {
     return c->local_id != 0 && port_udp_id_slot(c->local_id) == slot &&
-           c->remote_qpn < QPN_MULTICAST && c->path.rate == 0 &&
-           address_valid(&c->path.local) && address_valid(&c->path.remote) &&
+           c->remote_qpn < QPN_MULTICAST && c->path.rate == 0 && address_valid(&c->path.local) &&
+           address_valid(&c->path.remote) &&
            net_addr_is_v4(&c->path.local) == net_addr_is_v4(&c->path.remote);
 }
 

@@ -165,6 +165,26 @@ static int mr_change_check(const struct ibv_mr_obj *obj, int flags, const struct
     return (access & ~(unsigned)ACCESS_KNOWN) != 0 ? EINVAL : 0;
 }
 
+struct mr_change {
+    struct verbena_context *host;
+    unsigned flags;
+    struct ibv_pd *pd;
+    void *addr;
+    size_t length;
+    unsigned access;
+};
+
+static int mr_change(void *with, void **object)
+{
+    const struct mr_change *c = with;
+    struct mr *mr = *object;
+
+    int err = verbena_mr_change(c->host, &mr, c->flags, c->pd != NULL ? obj_pd(c->pd)->pd : NULL,
+                                c->addr, c->length, c->access);
+    *object = mr;
+    return err;
+}
+
 /* Whatever fails leaves the region as it was. A new translation has new keys, other changes keep
  * them. */
 VERBS_ABI int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
@@ -173,19 +193,15 @@ VERBS_ABI int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void
     struct ibv_mr_obj *obj = (struct ibv_mr_obj *)mr;
     unsigned access = (unsigned)access_flags & ~(unsigned)(MR_ACCESS_HINTS | MR_ACCESS_NO_EFFECT);
 
-    struct mr *n = mr_of(obj);
+    struct mr_change change = {
+        obj_ctx(mr->context)->host, (unsigned)flags, pd, addr, length, access};
     int err = mr_change_check(obj, flags, pd, addr, length, access);
-    if (err == 0 && !share_alive(&obj->share))
-        err = EINVAL;
     if (err == 0)
-        err = -verbena_mr_change(obj_ctx(mr->context)->host, &n, (unsigned)flags,
-                                 pd != NULL ? obj_pd(pd)->pd : NULL, addr, length, access);
+        err = -share_change(&obj->share, mr_change, &change);
     if (err != 0) {
         errno = err;
         return IBV_REREG_MR_ERR_INPUT;
     }
-    if (n != mr_of(obj))
-        share_replace(&obj->share, n);
     if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
         mr->addr = addr;
         mr->length = length;

@@ -278,16 +278,20 @@ enum share_rest share_let_go(struct share *s)
     return rest;
 }
 
-void share_replace(struct share *s, void *object)
+int share_change(struct share *s, int (*change)(void *with, void **object), void *with)
 {
     struct share *other;
 
     share_lock();
-    void *old = s->object;
-    LIST_FOREACH(other, &share_list, link)
-    if (other->object == old && other->kind == s->kind)
-        other->object = object;
+    void *old = s->object, *now = old;
+    int err = s->gone ? -EINVAL : change(with, &now);
+    if (now != old) {
+        LIST_FOREACH(other, &share_list, link)
+        if (other->object == old && other->kind == s->kind)
+            other->object = now;
+    }
     share_unlock();
+    return err;
 }
 
 /* With the mutex held: destroyed by the word of another process, or why not. */

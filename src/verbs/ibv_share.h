@@ -74,7 +74,8 @@ enum share_rest {
     SHARE_REST_NONE,   /* others have handles, or it has gone */
 };
 enum share_rest share_let_go(struct share *s);
-/* The object of all these handles is another one now. */
-void share_replace(struct share *s, void *object);
+/* Changes the object, which may be another one then, for all handles; meanwhile nobody looks at it.
+ * change: 0 or -errno, object as it was. Returns that, or -EINVAL: it has gone. */
+int share_change(struct share *s, int (*change)(void *with, void **object), void *with);
 
 #endif

@@ -22,8 +22,9 @@
 #include "host/host_priv.h"
 
 static struct endpoint e;
-static int give_fd; /* goes along with answers; -1: none */
-static unsigned answers;
+/* Written and read by the helper, too. */
+static _Atomic int give_fd; /* goes along with answers; -1: none */
+static _Atomic unsigned answers;
 
 static void answer(const struct verbena_share_request *q, struct verbena_share_reply *r, int *fd)
 {

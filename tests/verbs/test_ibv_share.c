@@ -101,6 +101,10 @@ static void import__within_the_process(void **state)
     assert_int_equal(mr2->rkey, mr->rkey);
     assert_ptr_equal(mr2->pd, pd2);
     assert_int_equal(fake.asks, 0);
+    assert_int_equal(
+        ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, area, sizeof(area) / 2, 0), 0);
+    assert_ptr_equal(((struct ibv_mr_obj *)mr)->share.object,
+                     ((struct ibv_mr_obj *)mr2)->share.object);
     ibv_unimport_mr(mr2);
     assert_int_equal(fake.alive, 4); /* contexts, domain, region */
     mr2 = ibv_import_mr(pd2, mr->handle);

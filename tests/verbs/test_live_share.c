@@ -359,13 +359,42 @@ static void import__in_a_forked_child(void **state)
     rig_close(&r);
 }
 
+/* Registered again through one handle, the region is another to the other handle, too. */
+static void rereg__through_one_handle(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_connect(&r);
+    struct ibv_context *ctx = ibv_import_device(dup(r.ctx->cmd_fd));
+    assert_non_null(ctx);
+    struct ibv_pd *pd = ibv_import_pd(ctx, r.pd->handle);
+    assert_non_null(pd);
+    struct ibv_mr *mr = ibv_reg_mr(r.pd, r.buf, 64, IBV_ACCESS_LOCAL_WRITE);
+    struct ibv_mr *same = ibv_import_mr(pd, mr->handle);
+    assert_non_null(same);
+    assert_int_equal(same->lkey, mr->lkey);
+    assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, r.buf + 64, 128, 0),
+                     0);
+    struct ibv_mr *now = ibv_import_mr(pd, mr->handle);
+    assert_non_null(now);
+    assert_int_equal(now->lkey, mr->lkey);
+    assert_int_equal(now->length, 128);
+    ibv_unimport_mr(now);
+    assert_int_equal(ibv_dereg_mr(same), 0); /* as it is now */
+    assert_int_equal(ibv_dereg_mr(mr), EINVAL);
+    ibv_unimport_mr(mr);
+    ibv_unimport_pd(pd);
+    assert_int_equal(ibv_close_device(ctx), 0);
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(import__another_process),
-        cmocka_unit_test(destroy__by_another_process),
-        cmocka_unit_test(exporter__closes_first),
-        cmocka_unit_test(import__in_a_forked_child),
+        cmocka_unit_test(import__another_process),   cmocka_unit_test(destroy__by_another_process),
+        cmocka_unit_test(exporter__closes_first),    cmocka_unit_test(import__in_a_forked_child),
+        cmocka_unit_test(rereg__through_one_handle),
     };
 
     private_net_enter();
