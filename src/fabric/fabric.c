@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fabric.c: makes a fabric of its description, runs it event by event, and tells what came out.
+ */
+#include "fabric/fabric.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric/fabric_priv.h"
+
+enum { MAX_PACKETS = 1 << 24 };
+
+/* Headers: Ethernet with FCS 18, IPv4 20, UDP 8, BTH 12, ICRC 4. Response: IEEE 802.3 31B.3.7. */
+void fabric_defaults(struct fabric_config *config)
+{
+    *config = (struct fabric_config){.gap_bytes = 20, .pfc_bytes = 64, .min_frame_bytes = 64};
+    config->switches = (struct fabric_switches){
+        .buffer_bytes = 16 << 20,
+        .alpha_num = 1,
+        .alpha_den = 8,
+        .xon_offset_bytes = 4096,
+        .lossless = 1 << 3,
+        .control = 1 << 6 | 1 << 7,
+        .pause_quanta = 0xffff,
+        .response_quanta = 394,
+        .ecn = 1 << 3,
+        .kmin_bytes = 400000,
+        .kmax_bytes = 1600000,
+        .ecn_rate_bps = UINT64_C(100000000000),
+        .pmax_ppm = 200000,
+    };
+    config->hosts = (struct fabric_hosts){
+        .payload_bytes = 1024,
+        .header_bytes = 62,
+        .ack_bytes = 66,
+        .cnp_bytes = 78,
+        .ack_priority = 6,
+        .cnp_priority = 6,
+        .cnp_interval_ps = 50 * FABRIC_US,
+        .timeout_ps = 4 * FABRIC_MS,
+    };
+}
+
+static bool config_sane(const struct fabric_config *c)
+{
+    const struct fabric_switches *s = &c->switches;
+    const struct fabric_hosts *h = &c->hosts;
+    return s->alpha_den != 0 && s->alpha_num != 0 && s->pause_quanta >= 1 &&
+           s->pause_quanta <= FABRIC_QUANTA_HELD && s->buffer_bytes <= UINT32_MAX &&
+           s->kmin_bytes <= s->kmax_bytes && s->pmax_ppm <= 1000000 && h->payload_bytes >= 1 &&
+           h->payload_bytes + h->header_bytes <= FABRIC_MAX_FRAME_BYTES &&
+           h->ack_priority < FABRIC_PRIORITIES && h->cnp_priority < FABRIC_PRIORITIES &&
+           (c->watchdog == WATCHDOG_OFF || c->detect_ps > 0);
+}
+
+static bool flows_sane(const struct fabric_topology *t, const struct fabric_flow *flows, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const struct fabric_flow *w = &flows[i];
+        if (w->src >= t->nodes || w->dst >= t->nodes || w->src == w->dst ||
+            t->is_switch[w->src] != 0 || t->is_switch[w->dst] != 0 || w->bytes == 0 ||
+            w->priority >= FABRIC_PRIORITIES || w->start_ps > SCHED_MAX_PS / 2)
+            return false;
+    }
+    return true;
+}
+
+static bool topology_sane(const struct fabric_topology *t)
+{
+    if (t->nodes > FABRIC_MAX_NODES || t->links > FABRIC_MAX_LINKS)
+        return false;
+    for (uint32_t i = 0; i < t->links; i++) {
+        const struct fabric_link *l = &t->link[i];
+        if (l->node[0] >= t->nodes || l->node[1] >= t->nodes || l->node[0] == l->node[1] ||
+            l->rate_bps < 1000000 || l->rate_bps > UINT64_C(10000000000000) ||
+            l->delay_ps > 1000 * FABRIC_MS)
+            return false;
+    }
+    return true;
+}
+
+static void port_init(struct fabric *f, uint32_t port, uint32_t node, uint32_t link)
+{
+    const struct fabric_link *l = &f->topology.link[link];
+    const struct fabric_switches *c = &f->config.switches;
+    struct port *p = &f->port[port];
+    p->node = node;
+    p->link = link;
+    p->mtu_bytes = l->mtu_bytes;
+    p->at_switch = f->topology.is_switch[node] != 0;
+    p->byte_time = ((UINT64_C(8000000000000) << 20) + l->rate_bps / 2) / l->rate_bps;
+    p->delay_ps = l->delay_ps;
+    p->wire = (struct packet_list){PACKET_NONE, PACKET_NONE};
+    p->kmin_bytes = c->kmin_bytes;
+    p->kmax_bytes = c->kmax_bytes;
+    if (c->ecn_rate_bps != 0) {
+        p->kmin_bytes = c->kmin_bytes * (l->rate_bps / 1000000) / (c->ecn_rate_bps / 1000000);
+        p->kmax_bytes = c->kmax_bytes * (l->rate_bps / 1000000) / (c->ecn_rate_bps / 1000000);
+    }
+    for (unsigned i = 0; i < FABRIC_PRIORITIES; i++)
+        p->queue[i].list = (struct packet_list){PACKET_NONE, PACKET_NONE};
+}
+
+static int nodes_create(struct fabric *f)
+{
+    const struct fabric_topology *t = &f->topology;
+    f->ports = 2 * t->links;
+    f->node = calloc(t->nodes + 1u, sizeof(*f->node));
+    f->port = calloc(f->ports + 1u, sizeof(*f->port));
+    f->waiting = calloc(f->ports + 1u, 1);
+    if (f->node == NULL || f->port == NULL || f->waiting == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < 2 * t->links; i++)
+        f->node[t->link[i / 2].node[i % 2]].ports++;
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < t->nodes; i++) {
+        struct node *n = &f->node[i];
+        n->is_switch = t->is_switch[i] != 0;
+        n->host = n->is_switch ? f->switches++ : f->hosts++;
+        n->first_port = first;
+        first += n->ports;
+        if (!n->is_switch && n->ports != 1)
+            return -EINVAL;
+        n->ports = 0;
+    }
+    for (uint32_t i = 0; i < t->links; i++) {
+        struct node *a = &f->node[t->link[i].node[0]], *b = &f->node[t->link[i].node[1]];
+        uint32_t pa = a->first_port + a->ports++, pb = b->first_port + b->ports++;
+        port_init(f, pa, t->link[i].node[0], i);
+        port_init(f, pb, t->link[i].node[1], i);
+        f->port[pa].peer = pb;
+        f->port[pb].peer = pa;
+    }
+    return 0;
+}
+
+static int switches_create(struct fabric *f)
+{
+    f->sw = calloc(f->switches + 1u, sizeof(*f->sw));
+    if (f->sw == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < f->topology.nodes; i++) {
+        if (!f->node[i].is_switch)
+            continue;
+        struct switch_state *s = &f->sw[f->node[i].host];
+        s->node = i;
+        rng_init(&s->rng, f->config.seed ^ (i + UINT64_C(1)) << 20);
+        s->ecmp_seed = rng_next(&s->rng);
+        for (unsigned d = 0; d < FABRIC_DSCPS; d++)
+            s->priority_of[d] = (uint8_t)(d / 8);
+        for (uint32_t m = 0; m < f->config.mappings; m++)
+            if (f->config.mapping[m].node == i)
+                s->priority_of[f->config.mapping[m].dscp % FABRIC_DSCPS] =
+                    f->config.mapping[m].priority % FABRIC_PRIORITIES;
+        buffer_init(f, s);
+        if (s->shared_bytes == 0)
+            return -EINVAL;
+    }
+    return 0;
+}
+
+/* What can be queued and on the wires if most frames are full. */
+static uint32_t packets_wanted(const struct fabric *f)
+{
+    const struct fabric_hosts *h = &f->config.hosts;
+    uint64_t frame = h->payload_bytes + h->header_bytes, sum = 65536;
+    sum += 2 * f->switches * (f->config.switches.buffer_bytes / frame);
+    for (uint32_t i = 0; i < f->ports; i++)
+        sum += 16 + f->port[i].delay_ps * (UINT64_C(1) << 20) / f->port[i].byte_time / 64;
+    return sum < MAX_PACKETS ? (uint32_t)sum : MAX_PACKETS;
+}
+
+static int hosts_create(struct fabric *f)
+{
+    f->endpoint = calloc(f->hosts + 1u, sizeof(*f->endpoint));
+    if (f->endpoint == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < f->topology.nodes; i++) {
+        const struct node *n = &f->node[i];
+        if (n->is_switch)
+            continue;
+        f->endpoint[n->host].port = n->first_port;
+        f->endpoint[n->host].timer = f->ports * PORT_EVENTS + n->host;
+    }
+    return source_create(f);
+}
+
+static int build_create(struct fabric *f, uint32_t *bad)
+{
+    int rc = nodes_create(f);
+    if (rc == 0)
+        rc = switches_create(f);
+    if (rc == 0)
+        rc = route_create(f, bad);
+    if (rc == 0)
+        rc = sched_init(&f->sched, f->ports * PORT_EVENTS + f->hosts + FABRIC_EVENTS);
+    uint32_t packets = f->config.max_packets;
+    if (rc == 0)
+        rc = packet_pool_init(&f->pool, packets != 0 ? packets : packets_wanted(f));
+    return rc == 0 ? hosts_create(f) : rc;
+}
+
+int fabric_create(const struct fabric_config *config, const struct fabric_topology *topology,
+                  const struct fabric_flow *flows, uint32_t flow_count, struct fabric **out,
+                  uint32_t *bad)
+{
+    if (!config_sane(config) || !topology_sane(topology) || flow_count > FABRIC_MAX_FLOWS ||
+        !flows_sane(topology, flows, flow_count))
+        return -EINVAL;
+    for (uint32_t i = 0; i < config->faults; i++)
+        if (config->fault[i].link >= topology->links ||
+            (i > 0 && config->fault[i].at_ps < config->fault[i - 1].at_ps))
+            return -EINVAL;
+    struct fabric *f = calloc(1, sizeof(*f));
+    if (f == NULL)
+        return -ENOMEM;
+    f->config = *config;
+    f->topology = *topology;
+    f->flow_spec = flows;
+    f->flow_count = flow_count;
+    f->totals.flows = flow_count;
+    rng_init(&f->rng, config->seed ^ UINT64_C(0x77697265));
+    f->totals.deadlock_ps = FABRIC_NEVER;
+    for (unsigned i = 0; i < FABRIC_PRIORITIES; i++)
+        f->weighted = f->weighted || config->switches.weight[i] != 0;
+    int rc = build_create(f, bad);
+    if (rc != 0) {
+        fabric_destroy(f);
+        return rc;
+    }
+    watch_start(f);
+    if (config->faults > 0)
+        sched_put(&f->sched, event_of_fabric(f, FABRIC_FAULT), config->fault[0].at_ps);
+    *out = f;
+    return 0;
+}
+
+void fabric_destroy(struct fabric *f)
+{
+    source_free(f);
+    route_free(f);
+    sched_fini(&f->sched);
+    packet_pool_fini(&f->pool);
+    free(f->endpoint);
+    free(f->sw);
+    free(f->node);
+    free(f->port);
+    free(f->waiting);
+    free(f);
+}
+
+static void fault_event(struct fabric *f)
+{
+    const struct fabric_fault *next = &f->config.fault[f->next_fault++];
+    for (uint32_t port = 0; port < f->ports; port++)
+        if (f->port[port].link == next->link)
+            egress_set_link(f, port, next->up);
+    if (f->next_fault < f->config.faults)
+        sched_put(&f->sched, event_of_fabric(f, FABRIC_FAULT),
+                  f->config.fault[f->next_fault].at_ps);
+}
+
+static void dispatch(struct fabric *f, uint32_t id)
+{
+    if (id < f->ports * PORT_EVENTS) {
+        uint32_t port = id / PORT_EVENTS;
+        switch ((enum port_event)(id % PORT_EVENTS)) {
+        case PORT_TX:
+            egress_kick(f, port);
+            break;
+        case PORT_WIRE:
+            egress_wire_event(f, port);
+            break;
+        default:
+            pause_renew_event(f, port);
+            break;
+        }
+        return;
+    }
+    id -= f->ports * PORT_EVENTS;
+    if (id < f->hosts) {
+        f->endpoint[id].ops->timer(f, &f->endpoint[id]);
+        return;
+    }
+    switch ((enum fabric_event)(id - f->hosts)) {
+    case FABRIC_CHECK:
+        watch_check_event(f);
+        break;
+    case FABRIC_WATCH:
+        watch_dog_event(f);
+        break;
+    default:
+        fault_event(f);
+        break;
+    }
+}
+
+static bool all_done(const struct fabric *f)
+{
+    return f->totals.finished == f->flow_count && f->pool.in_use == 0;
+}
+
+enum fabric_state fabric_run(struct fabric *f, uint64_t max_events)
+{
+    uint64_t limit = f->config.limit_ps != 0 ? f->config.limit_ps : SCHED_MAX_PS / 2;
+    for (uint64_t n = 0; n < max_events && f->state == FABRIC_RUNNING; n++) {
+        if (all_done(f)) {
+            f->state = FABRIC_FINISHED;
+            break;
+        }
+        uint32_t id = sched_next(&f->sched);
+        assert(id != SCHED_NOTHING); /* the check is always pending */
+        if (f->sched.now_ps > limit) {
+            f->sched.now_ps = limit;
+            f->state = FABRIC_LIMIT;
+            break;
+        }
+        f->totals.events++;
+        dispatch(f, id);
+        if (f->full)
+            f->state = FABRIC_FULL;
+    }
+    return f->state;
+}
+
+void fabric_totals(const struct fabric *f, struct fabric_totals *out)
+{
+    *out = f->totals;
+    out->now_ps = f->sched.now_ps;
+    for (uint32_t i = 0; i < f->ports; i++)
+        for (unsigned j = 0; f->port[i].at_switch && j < FABRIC_PRIORITIES; j++)
+            if (f->port[i].count[j].max_queue_bytes > out->max_queue_bytes)
+                out->max_queue_bytes = f->port[i].count[j].max_queue_bytes;
+}
+
+void fabric_flow_result(const struct fabric *f, uint32_t flow, struct fabric_flow_result *out)
+{
+    source_result(f, flow, out);
+    out->ideal_ps = route_ideal_ps(f, flow);
+}
+
+uint32_t fabric_ports(const struct fabric *f)
+{
+    return f->ports;
+}
+
+void fabric_port_result(const struct fabric *f, uint32_t port, unsigned priority,
+                        struct fabric_port_result *out)
+{
+    const struct port *p = &f->port[port];
+    const struct port_counts *c = &p->count[priority];
+    *out = (struct fabric_port_result){
+        .node = p->node,
+        .port = port - f->node[p->node].first_port,
+        .max_queue_bytes = c->max_queue_bytes,
+        .paused_received_ps = pause_received_ps(f, port, priority),
+        .paused_sent_ps = pause_sent_ps(f, port, priority),
+        .tx_bytes = c->tx_bytes,
+        .ecn_marks = c->ecn_marks,
+        .drops = c->drops,
+    };
+}
+
+void fabric_thresholds(const struct fabric *f, uint32_t port, uint64_t *kmax_bytes,
+                       uint64_t *xoff_bytes)
+{
+    const struct port *p = &f->port[port];
+    *kmax_bytes = p->kmax_bytes;
+    *xoff_bytes = p->at_switch ? buffer_threshold(f, &f->sw[f->node[p->node].host], p) : 0;
+}
+
+uint64_t fabric_memory_bytes(const struct fabric *f)
+{
+    uint64_t sum = sizeof(*f) + f->ports * sizeof(*f->port) + f->pool.fresh * sizeof(struct packet);
+    sum += f->sched.events * sizeof(struct sched_event);
+    sum += f->sched.due_capacity * sizeof(struct sched_due);
+    sum += f->switches * (sizeof(*f->sw) + f->hosts * sizeof(uint32_t));
+    return sum;
+}

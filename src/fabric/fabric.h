@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fabric.h: a data-centre network under virtual time: links, switches with a shared buffer, PFC and
+ * ECN, hosts with flows. Same arguments, same results, bit for bit. No IO, no clock; all memory is
+ * taken by fabric_create. Time is in picoseconds.
+ */
+#ifndef FABRIC_FABRIC_H
+#define FABRIC_FABRIC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    FABRIC_PRIORITIES = 8,
+    FABRIC_DSCPS = 64,
+    FABRIC_MAX_NODES = 65536,
+    FABRIC_MAX_LINKS = 262144,
+    FABRIC_MAX_FLOWS = 4 << 20,
+    FABRIC_MAX_FRAME_BYTES = 16384,
+    FABRIC_QUANTUM_BYTES = 64,           /* 512 bit times (IEEE 802.3 31B) */
+    FABRIC_QUANTA_HELD = UINT16_MAX + 1, /* not on any wire: a pause that lasts until the resume */
+};
+#define FABRIC_NEVER UINT64_MAX
+#define FABRIC_US    UINT64_C(1000000)
+#define FABRIC_MS    UINT64_C(1000000000)
+
+struct fabric_link {
+    uint32_t node[2];
+    uint64_t rate_bps;
+    uint64_t delay_ps;
+    uint32_t mtu_bytes; /* larger payloads are dropped; 0: none is too large */
+};
+
+struct fabric_topology {
+    uint32_t nodes, links;
+    const uint8_t *is_switch; /* a node; others are hosts, with one link each */
+    const struct fabric_link *link;
+};
+
+struct fabric_flow {
+    uint32_t src, dst; /* hosts */
+    uint8_t priority;  /* travels as DSCP priority * 8 */
+    uint64_t bytes;    /* >= 1 */
+    uint64_t start_ps;
+};
+
+/* A switch whose table from DSCP to priority differs. */
+struct fabric_mapping {
+    uint32_t node;
+    uint8_t dscp, priority;
+};
+
+enum fabric_watchdog {
+    WATCHDOG_OFF,
+    WATCHDOG_DROP,    /* the queue's frames are dropped until pauses cease */
+    WATCHDOG_FORWARD, /* pauses are not obeyed */
+    WATCHDOG_ALERT,   /* counted only */
+};
+
+/* From at_ps on a link is down, or up again. */
+struct fabric_fault {
+    uint64_t at_ps;
+    uint32_t link;
+    bool up;
+};
+
+struct fabric_switches {
+    uint64_t buffer_bytes;         /* each, shared by its ports */
+    uint32_t headroom_bytes;       /* a port and lossless priority; 0: by each link (buffer.c) */
+    uint32_t headroom_delays;      /* not 0: headroom is so many times rate * delay, once a port */
+    uint32_t reserve_bytes;        /* a port */
+    uint32_t alpha_num, alpha_den; /* threshold = alpha * what is free */
+    bool alpha_by_rate;            /* doubled for each doubling over the switch's slowest port */
+    uint32_t xon_offset_bytes;     /* resume so far below the threshold */
+    uint8_t lossless;              /* mask of priorities */
+    uint8_t control;               /* mask of those that no limit applies to */
+    uint8_t
+        weight[FABRIC_PRIORITIES]; /* 0: strict, the higher first and before all weighted ones */
+    uint32_t pause_quanta;         /* 1..65535 or FABRIC_QUANTA_HELD */
+    uint32_t response_quanta;      /* how long whoever is paused goes on */
+    uint8_t ecn;                   /* mask of priorities that are marked */
+    bool ecn_at_dequeue;
+    uint64_t kmin_bytes, kmax_bytes; /* at ecn_rate_bps; in proportion for other rates */
+    uint64_t ecn_rate_bps;           /* 0: the same at all rates */
+    uint32_t pmax_ppm;
+};
+
+struct fabric_hosts {
+    uint32_t payload_bytes; /* of a full packet */
+    uint32_t header_bytes;  /* of each data frame, as buffers count it */
+    uint32_t ack_bytes, cnp_bytes;
+    uint8_t ack_priority, cnp_priority;
+    bool ack_in_class; /* ACKs go by the priority of the data */
+    bool cnp_by_ack;   /* the echo of a mark is a flag of the ACK; else packets of their own */
+    uint64_t cnp_interval_ps; /* between two CNPs of a flow */
+    uint64_t timeout_ps;      /* without progress, all that is not acknowledged is sent again; 0 */
+    uint64_t window_bytes;    /* in flight of a flow; 0: no limit */
+};
+
+struct fabric_config {
+    uint64_t seed;
+    uint32_t gap_bytes; /* preamble, start, gap: on the wire, not in buffers */
+    uint32_t pfc_bytes; /* a PFC frame */
+    uint32_t min_frame_bytes;
+    uint32_t max_packets; /* at once in the whole fabric; 0: by the buffers */
+    struct fabric_switches switches;
+    struct fabric_hosts hosts;
+    enum fabric_watchdog watchdog;
+    uint64_t detect_ps, restore_ps;
+    uint32_t loss_ppm; /* data frames that arrive broken, on any wire */
+    uint64_t stall_ps; /* nothing moved for so long: the run ends. 0: 20 ms or more */
+    uint64_t limit_ps; /* the run ends; 0: none */
+    uint32_t mappings, faults;
+    const struct fabric_mapping *mapping;
+    const struct fabric_fault *fault; /* in order of time */
+    /* Each pause or resume frame that a node received, a call a priority; may be NULL. */
+    void (*on_pfc)(void *arg, uint64_t time_ps, uint32_t node, uint32_t port, unsigned priority,
+                   uint32_t quanta);
+    void *on_pfc_arg;
+};
+
+enum fabric_state {
+    FABRIC_RUNNING,
+    FABRIC_FINISHED, /* all flows */
+    FABRIC_STALLED,  /* flows are left and nothing moves */
+    FABRIC_LIMIT,    /* of time */
+    FABRIC_FULL,     /* max_packets was not enough */
+};
+
+struct fabric_flow_result {
+    uint64_t fct_ps; /* FABRIC_NEVER: not finished */
+    uint64_t ideal_ps;
+    uint32_t retries; /* times that it went back */
+    uint32_t cnps;    /* that slowed it, or would have */
+};
+
+struct fabric_port_result {
+    uint32_t node, port; /* the node's port */
+    uint64_t max_queue_bytes, paused_received_ps, paused_sent_ps, tx_bytes, ecn_marks, drops;
+};
+
+struct fabric_totals {
+    uint64_t now_ps, events, link_hops;
+    uint64_t drops, pauses, resumes, ecn_marks;
+    uint64_t max_queue_bytes;
+    uint64_t drops_headroom, drops_threshold, drops_route, drops_mtu, drops_link, drops_watchdog;
+    uint64_t storms; /* that the watchdog saw */
+    uint32_t flows, finished;
+    uint64_t deadlock_ps; /* FABRIC_NEVER: none was seen */
+};
+
+struct fabric;
+
+/* The figures of RoCE v2 on Ethernet, 100G: what a caller starts from. */
+void fabric_defaults(struct fabric_config *config);
+/*
+ * 0, -ENOMEM, -EINVAL (the caller checks what it gives: names and lines are not known here), or
+ * -EHOSTUNREACH: there is no way for flow *bad. What config, topology and flows point to must stay.
+ */
+int fabric_create(const struct fabric_config *config, const struct fabric_topology *topology,
+                  const struct fabric_flow *flows, uint32_t flow_count, struct fabric **out,
+                  uint32_t *bad);
+void fabric_destroy(struct fabric *f);
+/* At most so many events; FABRIC_RUNNING: call again. */
+enum fabric_state fabric_run(struct fabric *f, uint64_t max_events);
+
+void fabric_totals(const struct fabric *f, struct fabric_totals *out);
+void fabric_flow_result(const struct fabric *f, uint32_t flow, struct fabric_flow_result *out);
+/* Ports in order of nodes, then of links as given. */
+uint32_t fabric_ports(const struct fabric *f);
+void fabric_port_result(const struct fabric *f, uint32_t port, unsigned priority,
+                        struct fabric_port_result *out);
+/* What a port's ECN and PFC thresholds come to, for warnings. */
+void fabric_thresholds(const struct fabric *f, uint32_t port, uint64_t *kmax_bytes,
+                       uint64_t *xoff_bytes);
+/* Bytes of memory that the fabric holds, packets in use included. */
+uint64_t fabric_memory_bytes(const struct fabric *f);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * route.c: shortest ways. Each switch has for each host a group of ports that are all one step
+ * nearer; a flow takes one by its hash and the switch's own seed, so that two switches in a row
+ * choose independently.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric/fabric_priv.h"
+
+enum { UNREACHED = UINT16_MAX, MAX_IDEAL_HOPS = 256 };
+
+struct search {
+    uint16_t *distance; /* of each node to the host */
+    uint32_t *queue;
+    uint32_t *next; /* ports of one switch */
+};
+
+uint32_t route_port(const struct fabric *f, const struct switch_state *s, uint32_t host,
+                    uint32_t hash)
+{
+    uint32_t route = s->route[host];
+    if (route == PACKET_NONE)
+        return PACKET_NONE;
+    const struct route_group *g = &s->group[route];
+    const uint32_t *ports = &s->ports[g->first];
+    if (g->count == 1)
+        return f->port[ports[0]].down ? PACKET_NONE : ports[0];
+    uint32_t draw = hash_mix(hash ^ s->ecmp_seed);
+    uint32_t port = ports[(uint64_t)draw * g->count >> 32];
+    if (!f->port[port].down)
+        return port;
+    /* Among those that are up. */
+    uint32_t up = 0;
+    for (uint32_t i = 0; i < g->count; i++)
+        up += !f->port[ports[i]].down;
+    if (up == 0)
+        return PACKET_NONE;
+    uint32_t pick = (uint32_t)((uint64_t)draw * up >> 32);
+    for (uint32_t i = 0; i < g->count; i++)
+        if (!f->port[ports[i]].down && pick-- == 0)
+            return ports[i];
+    return PACKET_NONE;
+}
+
+/* Steps from every node to the host, through switches only. */
+static void measure(const struct fabric *f, struct search *s, uint32_t to)
+{
+    uint32_t first = 0, last = 0;
+    memset(s->distance, 0xff, f->topology.nodes * sizeof(*s->distance));
+    s->distance[to] = 0;
+    s->queue[last++] = to;
+    while (first < last) {
+        const struct node *n = &f->node[s->queue[first++]];
+        uint16_t beyond = (uint16_t)(s->distance[s->queue[first - 1]] + 1);
+        if (!n->is_switch && beyond != 1)
+            continue;
+        for (uint32_t i = 0; i < n->ports; i++) {
+            uint32_t peer = f->port[f->port[n->first_port + i].peer].node;
+            if (s->distance[peer] != UNREACHED)
+                continue;
+            s->distance[peer] = beyond;
+            s->queue[last++] = peer;
+        }
+    }
+}
+
+/* The group of these ports; PACKET_NONE: no memory. */
+static uint32_t group_create(struct switch_state *s, const uint32_t *ports, uint32_t count)
+{
+    for (uint32_t i = s->groups; i-- > 0;)
+        if (s->group[i].count == count &&
+            memcmp(&s->ports[s->group[i].first], ports, count * sizeof(*ports)) == 0)
+            return i;
+    if (s->groups == s->group_capacity) {
+        uint32_t n = 2 * s->group_capacity + 16;
+        void *grown = realloc(s->group, n * sizeof(*s->group));
+        if (grown == NULL)
+            return PACKET_NONE;
+        s->group = grown;
+        s->group_capacity = n;
+    }
+    if (s->ports_used + count > s->ports_capacity) {
+        uint32_t n = 2 * s->ports_capacity + count + 16;
+        void *grown = realloc(s->ports, n * sizeof(*s->ports));
+        if (grown == NULL)
+            return PACKET_NONE;
+        s->ports = grown;
+        s->ports_capacity = n;
+    }
+    memcpy(&s->ports[s->ports_used], ports, count * sizeof(*ports));
+    s->group[s->groups] = (struct route_group){s->ports_used, count};
+    s->ports_used += count;
+    return s->groups++;
+}
+
+static int route_towards_create(struct fabric *f, struct search *search, uint32_t host)
+{
+    for (uint32_t i = 0; i < f->switches; i++) {
+        struct switch_state *s = &f->sw[i];
+        const struct node *n = &f->node[s->node];
+        uint16_t here = search->distance[s->node];
+        uint32_t count = 0;
+        s->route[host] = PACKET_NONE;
+        if (here == UNREACHED)
+            continue;
+        for (uint32_t j = 0; j < n->ports; j++) {
+            uint32_t port = n->first_port + j;
+            uint32_t peer = f->port[f->port[port].peer].node;
+            if (search->distance[peer] == here - 1 &&
+                (f->node[peer].is_switch || search->distance[peer] == 0))
+                search->next[count++] = port;
+        }
+        s->route[host] = group_create(s, search->next, count);
+        if (s->route[host] == PACKET_NONE)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* Whether each flow has a way is a question to the first switch behind its source. */
+static int check_flows(const struct fabric *f, uint32_t *bad)
+{
+    for (uint32_t i = 0; i < f->flow_count; i++) {
+        const struct node *src = &f->node[f->flow_spec[i].src],
+                          *dst = &f->node[f->flow_spec[i].dst];
+        uint32_t peer = f->port[f->port[src->first_port].peer].node;
+        *bad = i;
+        if (!f->node[peer].is_switch) {
+            if (peer != f->flow_spec[i].dst)
+                return -EHOSTUNREACH;
+        } else if (f->sw[f->node[peer].host].route[dst->host] == PACKET_NONE) {
+            return -EHOSTUNREACH;
+        }
+    }
+    return 0;
+}
+
+int route_create(struct fabric *f, uint32_t *bad)
+{
+    struct search s = {
+        .distance = calloc(f->topology.nodes + 1u, sizeof(*s.distance)),
+        .queue = calloc(f->topology.nodes + 1u, sizeof(*s.queue)),
+        .next = calloc(f->ports + 1u, sizeof(*s.next)),
+    };
+    int rc = s.distance != NULL && s.queue != NULL && s.next != NULL ? 0 : -ENOMEM;
+    for (uint32_t i = 0; rc == 0 && i < f->switches; i++) {
+        f->sw[i].route = calloc(f->hosts + 1u, sizeof(*f->sw[i].route));
+        rc = f->sw[i].route != NULL ? 0 : -ENOMEM;
+    }
+    for (uint32_t i = 0; rc == 0 && i < f->topology.nodes; i++) {
+        if (f->node[i].is_switch)
+            continue;
+        measure(f, &s, i);
+        rc = route_towards_create(f, &s, f->node[i].host);
+    }
+    free(s.distance);
+    free(s.queue);
+    free(s.next);
+    return rc != 0 ? rc : check_flows(f, bad);
+}
+
+void route_free(struct fabric *f)
+{
+    for (uint32_t i = 0; f->sw != NULL && i < f->switches; i++) {
+        free(f->sw[i].route);
+        free(f->sw[i].group);
+        free(f->sw[i].ports);
+    }
+}
+
+/* Frames of one flow through an empty store-and-forward network, and their ACKs back. */
+struct pipeline {
+    uint64_t full, last;       /* frames: bytes of a full one and of the last */
+    uint64_t count;            /* of full ones before the last */
+    uint64_t first_ps;         /* the first full frame has arrived behind this hop */
+    uint64_t slowest_ps;       /* of full frames, up to this hop */
+    uint64_t prev_ps, last_ps; /* the last full one and the last frame have arrived */
+};
+
+static void pass(const struct fabric *f, struct pipeline *l, const struct port *p)
+{
+    uint64_t full_ps = frame_ps(f, p, (uint32_t)l->full);
+    if (full_ps > l->slowest_ps)
+        l->slowest_ps = full_ps;
+    l->first_ps += full_ps + p->delay_ps;
+    l->prev_ps = l->count == 0 ? 0 : l->first_ps + (l->count - 1) * l->slowest_ps;
+    uint64_t free_ps = l->count == 0 ? 0 : l->prev_ps - p->delay_ps;
+    uint64_t starts = l->last_ps > free_ps ? l->last_ps : free_ps;
+    l->last_ps = starts + frame_ps(f, p, (uint32_t)l->last) + p->delay_ps;
+}
+
+/* An ACK may have to wait for the one before. */
+static void pass_back(const struct fabric *f, struct pipeline *l, const struct port *p)
+{
+    uint64_t ack_ps = frame_ps(f, p, f->config.hosts.ack_bytes);
+    uint64_t free_ps = l->count == 0 ? 0 : l->prev_ps + ack_ps;
+    l->last_ps = (l->last_ps > free_ps ? l->last_ps : free_ps) + ack_ps + p->delay_ps;
+    l->prev_ps += ack_ps + p->delay_ps;
+}
+
+uint64_t route_ideal_ps(const struct fabric *f, uint32_t flow)
+{
+    const struct fabric_flow *s = &f->flow_spec[flow];
+    const struct fabric_hosts *h = &f->config.hosts;
+    uint64_t payload = h->payload_bytes, count = (s->bytes - 1) / payload;
+    struct pipeline l = {
+        .full = payload + h->header_bytes,
+        .last = s->bytes - count * payload + h->header_bytes,
+        .count = count,
+    };
+    uint32_t way[MAX_IDEAL_HOPS], hops = 0;
+    uint32_t port = f->node[s->src].first_port, hash = hash_mix(flow), host = f->node[s->dst].host;
+    for (;;) {
+        pass(f, &l, &f->port[port]);
+        way[hops++] = f->port[port].peer;
+        uint32_t peer = f->port[f->port[port].peer].node;
+        if (peer == s->dst)
+            break;
+        port = route_port(f, &f->sw[f->node[peer].host], host, hash);
+        if (port == PACKET_NONE || hops == MAX_IDEAL_HOPS)
+            return 0;
+    }
+    while (hops > 0)
+        pass_back(f, &l, &f->port[way[--hops]]);
+    return l.last_ps;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * source.c: a host that is no NIC: flows of bytes, each frame acknowledged, go-back-N when one is
+ * missing. Flows of a priority take turns, a frame each. What waits for its start, its pace or its
+ * timeout stands in the host's heap.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "fabric/fabric_priv.h"
+
+struct flow {
+    /* The sender's. */
+    uint64_t next, acked; /* bytes: sent up to, acknowledged up to */
+    uint64_t bytes;
+    uint64_t progress_ps; /* when something was last acknowledged or sent anew */
+    uint32_t ring_next, ring_prev;
+    uint32_t dst; /* index of the host */
+    uint32_t index;
+    uint32_t retries, cnps;
+    uint32_t hash, back_hash;
+    uint8_t priority;
+    bool started, in_ring, done;
+    struct heap_node timer; /* start, then timeout */
+    uint64_t fct_ps;
+    /* The receiver's. */
+    uint64_t expected;
+    uint64_t cnp_ps; /* when the last CNP left, + 1; 0: none did */
+    uint32_t src;    /* index of the host */
+    bool gap;        /* told the sender that something is missing */
+};
+
+struct source {
+    struct heap heap;
+    uint32_t ring[FABRIC_PRIORITIES]; /* whose turn it is; PACKET_NONE: nobody has anything */
+};
+
+static struct flow *flow_of(struct heap_node *n)
+{
+    return (struct flow *)((char *)n - offsetof(struct flow, timer));
+}
+
+static void arm(struct fabric *f, struct endpoint *e)
+{
+    struct source *s = e->state;
+    struct heap_node *n = heap_first(&s->heap);
+    if (n == NULL)
+        sched_remove(&f->sched, e->timer);
+    else if (sched_time_ps(&f->sched, e->timer) != n->time_ns)
+        sched_put(&f->sched, e->timer, n->time_ns > f->sched.now_ps ? n->time_ns : f->sched.now_ps);
+}
+
+static void ring_leave(struct fabric *f, struct endpoint *e, struct flow *w)
+{
+    struct source *s = e->state;
+    uint32_t *turn = &s->ring[w->priority];
+    if (!w->in_ring)
+        return;
+    w->in_ring = false;
+    if (w->ring_next == w->index) {
+        *turn = PACKET_NONE;
+        f->port[e->port].source &= (uint8_t) ~(1u << w->priority);
+        return;
+    }
+    f->flow[w->ring_prev].ring_next = w->ring_next;
+    f->flow[w->ring_next].ring_prev = w->ring_prev;
+    if (*turn == w->index)
+        *turn = w->ring_next;
+}
+
+/* Behind all others. */
+static void ring_join(struct fabric *f, struct endpoint *e, struct flow *w)
+{
+    struct source *s = e->state;
+    uint32_t turn = s->ring[w->priority];
+    if (w->in_ring)
+        return;
+    w->in_ring = true;
+    if (turn == PACKET_NONE) {
+        w->ring_next = w->ring_prev = w->index;
+        s->ring[w->priority] = w->index;
+        f->port[e->port].source |= (uint8_t)(1u << w->priority);
+    } else {
+        w->ring_next = turn;
+        w->ring_prev = f->flow[turn].ring_prev;
+        f->flow[w->ring_prev].ring_next = w->index;
+        f->flow[turn].ring_prev = w->index;
+    }
+}
+
+static bool may_send(const struct fabric *f, const struct flow *w)
+{
+    uint64_t window = f->config.hosts.window_bytes;
+    return !w->done && w->next < w->bytes && (window == 0 || w->next - w->acked < window);
+}
+
+/* The flow may have got something to send. */
+static void wake(struct fabric *f, struct endpoint *e, struct flow *w)
+{
+    if (w->in_ring || !may_send(f, w))
+        return;
+    ring_join(f, e, w);
+    egress_kick(f, e->port);
+}
+
+static uint32_t source_pull(struct fabric *f, struct endpoint *e, unsigned priority)
+{
+    struct source *s = e->state;
+    struct flow *w = &f->flow[s->ring[priority]];
+    uint32_t packet = packet_take(&f->pool);
+    if (packet == PACKET_NONE) {
+        f->full = true;
+        return packet;
+    }
+    uint64_t left = w->bytes - w->next;
+    uint32_t payload = f->config.hosts.payload_bytes;
+    if (payload > left)
+        payload = (uint32_t)left;
+    f->pool.packet[packet] = (struct packet){
+        .seq = w->next,
+        .flow = w->index,
+        .dst = w->dst,
+        .hash = w->hash,
+        .bytes = (uint16_t)(payload + f->config.hosts.header_bytes),
+        .payload_bytes = (uint16_t)payload,
+        .kind = PACKET_DATA,
+        .dscp = (uint8_t)(w->priority * 8),
+        .priority = w->priority,
+    };
+    w->next += payload;
+    s->ring[priority] = w->ring_next;
+    if (!may_send(f, w))
+        ring_leave(f, e, w);
+    return packet;
+}
+
+/* An answer to a data frame. */
+static void answer(struct fabric *f, struct endpoint *e, struct flow *w, enum packet_kind kind,
+                   uint8_t flags)
+{
+    const struct fabric_hosts *h = &f->config.hosts;
+    uint32_t packet = packet_take(&f->pool);
+    if (packet == PACKET_NONE) {
+        f->full = true;
+        return;
+    }
+    uint8_t priority = h->ack_in_class ? w->priority : h->ack_priority;
+    if (kind == PACKET_CNP)
+        priority = h->cnp_priority;
+    f->pool.packet[packet] = (struct packet){
+        .seq = w->expected,
+        .flow = w->index,
+        .dst = w->src,
+        .hash = w->back_hash,
+        .bytes = (uint16_t)(kind == PACKET_CNP ? h->cnp_bytes : h->ack_bytes),
+        .kind = (uint8_t)kind,
+        .flags = flags,
+        .dscp = (uint8_t)(priority * 8),
+        .priority = priority,
+    };
+    egress_put(f, e->port, packet);
+}
+
+static void data_arrived(struct fabric *f, struct endpoint *e, const struct packet *k)
+{
+    struct flow *w = &f->flow[k->flow];
+    bool by_ack = f->config.hosts.cnp_by_ack;
+    uint64_t now = f->sched.now_ps;
+    if ((k->flags & PACKET_CE) != 0 && !by_ack &&
+        (w->cnp_ps == 0 || now - (w->cnp_ps - 1) >= f->config.hosts.cnp_interval_ps)) {
+        w->cnp_ps = now + 1;
+        answer(f, e, w, PACKET_CNP, 0);
+    }
+    uint8_t echo = (k->flags & PACKET_CE) != 0 && by_ack ? PACKET_ECHO : 0;
+    if (k->seq > w->expected) {
+        if (!w->gap)
+            answer(f, e, w, PACKET_NAK, echo);
+        w->gap = true;
+        return;
+    }
+    if (k->seq == w->expected) {
+        w->expected += k->payload_bytes;
+        w->gap = false;
+    }
+    answer(f, e, w, PACKET_ACK, echo);
+}
+
+static void go_back(struct fabric *f, struct endpoint *e, struct flow *w)
+{
+    w->next = w->acked;
+    w->retries++;
+    w->progress_ps = f->sched.now_ps;
+    wake(f, e, w);
+}
+
+static void finish(struct fabric *f, struct endpoint *e, struct flow *w)
+{
+    struct source *s = e->state;
+    w->done = true;
+    w->fct_ps = f->sched.now_ps - f->flow_spec[w->index].start_ps;
+    ring_leave(f, e, w);
+    if (heap_holds(&w->timer))
+        heap_remove(&s->heap, &w->timer);
+    arm(f, e);
+    f->totals.finished++;
+}
+
+static void answer_arrived(struct fabric *f, struct endpoint *e, const struct packet *k)
+{
+    struct flow *w = &f->flow[k->flow];
+    if (w->done)
+        return;
+    if (k->kind == PACKET_CNP || (k->flags & PACKET_ECHO) != 0)
+        w->cnps++;
+    if (k->kind == PACKET_CNP)
+        return;
+    if (k->seq > w->acked) {
+        w->acked = k->seq;
+        w->progress_ps = f->progress_ps = f->sched.now_ps;
+        if (w->next < w->acked)
+            w->next = w->acked; /* it had gone back, but what it missed arrived */
+    }
+    if (w->acked == w->bytes)
+        finish(f, e, w);
+    else if (k->kind == PACKET_NAK && k->seq == w->acked && w->next > w->acked)
+        go_back(f, e, w);
+    else
+        wake(f, e, w);
+}
+
+static void source_receive(struct fabric *f, struct endpoint *e, uint32_t packet)
+{
+    struct packet k = f->pool.packet[packet];
+    packet_give(&f->pool, packet);
+    if (k.kind == PACKET_DATA)
+        data_arrived(f, e, &k);
+    else
+        answer_arrived(f, e, &k);
+}
+
+/* A flow starts, or nothing of it was acknowledged for the timeout. */
+static void source_timer(struct fabric *f, struct endpoint *e)
+{
+    struct source *s = e->state;
+    uint64_t now = f->sched.now_ps, timeout = f->config.hosts.timeout_ps;
+    struct heap_node *n;
+    while ((n = heap_first(&s->heap)) != NULL && n->time_ns <= now) {
+        struct flow *w = flow_of(n);
+        if (!w->started) {
+            w->started = true;
+            f->started++;
+            w->progress_ps = f->progress_ps = now;
+        }
+        if (timeout != 0 && now - w->progress_ps >= timeout && w->next > w->acked)
+            go_back(f, e, w);
+        if (timeout == 0)
+            heap_remove(&s->heap, n);
+        else
+            heap_put(&s->heap, n,
+                     (now - w->progress_ps >= timeout ? now : w->progress_ps) + timeout);
+        wake(f, e, w);
+    }
+    arm(f, e);
+}
+
+static const struct endpoint_ops source_ops = {
+    .receive = source_receive,
+    .pull = source_pull,
+    .timer = source_timer,
+};
+
+static int hosts_create(struct fabric *f)
+{
+    for (uint32_t i = 0; i < f->hosts; i++) {
+        struct source *s = calloc(1, sizeof(*s));
+        if (s == NULL)
+            return -ENOMEM;
+        heap_init(&s->heap);
+        for (unsigned p = 0; p < FABRIC_PRIORITIES; p++)
+            s->ring[p] = PACKET_NONE;
+        f->endpoint[i].ops = &source_ops;
+        f->endpoint[i].state = s;
+    }
+    return 0;
+}
+
+int source_create(struct fabric *f)
+{
+    uint32_t *flows = calloc(f->hosts + 1u, sizeof(*flows));
+    f->flow = calloc(f->flow_count + 1u, sizeof(*f->flow));
+    int rc = flows != NULL && f->flow != NULL ? hosts_create(f) : -ENOMEM;
+    for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++)
+        flows[f->node[f->flow_spec[i].src].host]++;
+    for (uint32_t i = 0; rc == 0 && i < f->hosts; i++)
+        rc = heap_grow(&((struct source *)f->endpoint[i].state)->heap, flows[i]);
+    free(flows);
+    for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++) {
+        const struct fabric_flow *spec = &f->flow_spec[i];
+        struct flow *w = &f->flow[i];
+        w->index = i;
+        w->bytes = spec->bytes;
+        w->priority = spec->priority;
+        w->src = f->node[spec->src].host;
+        w->dst = f->node[spec->dst].host;
+        w->hash = hash_mix(i);
+        w->back_hash = hash_mix(i ^ UINT64_C(1) << 32);
+        w->fct_ps = FABRIC_NEVER;
+        struct endpoint *e = &f->endpoint[w->src];
+        heap_put(&((struct source *)e->state)->heap, &w->timer, spec->start_ps);
+        arm(f, e);
+    }
+    return rc;
+}
+
+void source_free(struct fabric *f)
+{
+    for (uint32_t i = 0; f->endpoint != NULL && i < f->hosts; i++) {
+        struct source *s = f->endpoint[i].state;
+        if (s != NULL)
+            heap_fini(&s->heap);
+        free(s);
+    }
+    free(f->flow);
+}
+
+void source_result(const struct fabric *f, uint32_t flow, struct fabric_flow_result *out)
+{
+    const struct flow *w = &f->flow[flow];
+    *out = (struct fabric_flow_result){.fct_ps = w->fct_ps, .retries = w->retries, .cnps = w->cnps};
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * switch.c: the way of a frame through a switch: priority by DSCP, a port by its destination, room
+ * in the buffer, a mark by the length of the queue.
+ */
+#include "fabric/fabric_priv.h"
+
+void switch_drop(struct fabric *f, struct port *p, uint32_t packet, uint64_t *why)
+{
+    f->totals.drops++;
+    if (why != NULL)
+        (*why)++;
+    p->count[f->pool.packet[packet].priority].drops++;
+    packet_give(&f->pool, packet);
+}
+
+/* RED: never up to kmin, always beyond kmax, in between in proportion up to pmax. */
+static void mark(struct fabric *f, struct switch_state *s, struct port *p, struct packet *k)
+{
+    const struct fabric_switches *c = &f->config.switches;
+    uint64_t bytes = p->queue[k->priority].bytes;
+    if ((c->ecn >> k->priority & 1) == 0 || bytes <= p->kmin_bytes)
+        return;
+    if (bytes <= p->kmax_bytes) {
+        uint64_t ppm = c->pmax_ppm * (bytes - p->kmin_bytes) / (p->kmax_bytes - p->kmin_bytes);
+        if (rng_below(&s->rng, 1000000) >= ppm)
+            return;
+    }
+    k->flags |= PACKET_CE;
+    p->count[k->priority].ecn_marks++;
+    f->totals.ecn_marks++;
+}
+
+void switch_receive(struct fabric *f, uint32_t port, uint32_t packet)
+{
+    struct port *in = &f->port[port];
+    struct switch_state *s = &f->sw[f->node[in->node].host];
+    struct packet *k = &f->pool.packet[packet];
+    k->ingress = port;
+    k->priority = s->priority_of[k->dscp];
+    uint32_t out = route_port(f, s, k->dst, k->hash);
+    if (out == PACKET_NONE) {
+        switch_drop(f, in, packet, &f->totals.drops_route);
+        return;
+    }
+    struct port *p = &f->port[out];
+    if (p->mtu_bytes != 0 && k->payload_bytes > p->mtu_bytes) {
+        switch_drop(f, p, packet, &f->totals.drops_mtu);
+        return;
+    }
+    if (f->config.watchdog == WATCHDOG_DROP && (p->ignored >> k->priority & 1) != 0) {
+        switch_drop(f, p, packet, &f->totals.drops_watchdog);
+        return;
+    }
+    if (!buffer_admit(f, s, out, k)) {
+        switch_drop(f, p, packet, NULL);
+        return;
+    }
+    if (!f->config.switches.ecn_at_dequeue)
+        mark(f, s, p, k);
+    egress_put(f, out, packet);
+}
+
+void switch_sends(struct fabric *f, struct port *p, struct packet *k)
+{
+    struct switch_state *s = &f->sw[f->node[p->node].host];
+    if (f->config.switches.ecn_at_dequeue)
+        mark(f, s, p, k);
+    buffer_release(f, s, k);
+}

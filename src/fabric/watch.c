@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * watch.c: looks at the whole from time to time: whether anything gets on, whether queues wait for
+ * one another in a circle, and the PFC watchdog of the switches.
+ */
+#include <stdlib.h>
+
+#include "fabric/fabric_priv.h"
+
+enum { WATCH_LOOKS = 20 }; /* of the watchdog in its detection time */
+
+static void again(struct fabric *f, enum fabric_event e, uint64_t after_ps)
+{
+    sched_put(&f->sched, event_of_fabric(f, e), f->sched.now_ps + after_ps);
+}
+
+void watch_start(struct fabric *f)
+{
+    struct fabric_config *c = &f->config;
+    uint64_t longest_ps = 0;
+    for (uint32_t i = 0; i < f->topology.links; i++)
+        if (f->topology.link[i].delay_ps > longest_ps)
+            longest_ps = f->topology.link[i].delay_ps;
+    f->check_ps = 20 * longest_ps > 100 * FABRIC_US ? 20 * longest_ps : 100 * FABRIC_US;
+    if (c->stall_ps == 0) {
+        c->stall_ps = 20 * FABRIC_MS + 4 * c->hosts.timeout_ps + 100 * longest_ps;
+        if (c->watchdog == WATCHDOG_DROP || c->watchdog == WATCHDOG_FORWARD)
+            c->stall_ps += 3 * (c->detect_ps + c->restore_ps);
+    }
+    again(f, FABRIC_CHECK, f->check_ps);
+    if (c->watchdog != WATCHDOG_OFF)
+        again(f, FABRIC_WATCH, c->detect_ps / WATCH_LOOKS + 1);
+}
+
+static bool in_force(const struct fabric *f, const struct port *p, unsigned i)
+{
+    uint64_t now = f->sched.now_ps;
+    return (p->paused >> i & 1) != 0 && p->pause_from_ps[i] <= now && p->pause_until_ps[i] > now;
+}
+
+/* When the queue last got on or was stopped; FABRIC_NEVER: it is not waiting for a switch. */
+static uint64_t waits_since_ps(const struct fabric *f, const struct port *p, unsigned i)
+{
+    if ((p->backlog >> i & 1) == 0 || !in_force(f, p, i) || !f->port[p->peer].at_switch)
+        return FABRIC_NEVER;
+    return p->moved_ps[i] > p->pause_from_ps[i] ? p->moved_ps[i] : p->pause_from_ps[i];
+}
+
+/* Whether what the peer holds of this queue's frames is in waiting queues only. */
+static bool waits_for_waiting(const struct fabric *f, const uint8_t *waiting, uint32_t port,
+                              unsigned i)
+{
+    uint32_t in = f->port[port].peer;
+    const struct node *n = &f->node[f->port[in].node];
+    bool some = false;
+    for (uint32_t j = 0; j < n->ports; j++) {
+        uint32_t out = n->first_port + j;
+        uint32_t k = f->port[out].queue[i].list.head;
+        while (k != PACKET_NONE && f->pool.packet[k].ingress != in)
+            k = f->pool.packet[k].next;
+        if (k == PACKET_NONE)
+            continue;
+        if ((waiting[out] >> i & 1) == 0)
+            return false;
+        some = true;
+    }
+    return some;
+}
+
+/* Leaves those that wait for one another only: a deadlock. */
+static bool reduce(const struct fabric *f, uint8_t *waiting)
+{
+    bool changed = true, some = false;
+    while (changed) {
+        changed = some = false;
+        for (uint32_t port = 0; port < f->ports; port++) {
+            for (uint8_t rest = waiting[port]; rest != 0; rest &= (uint8_t)(rest - 1)) {
+                unsigned i = (unsigned)__builtin_ctz(rest);
+                if (waits_for_waiting(f, waiting, port, i)) {
+                    some = true;
+                    continue;
+                }
+                waiting[port] &= (uint8_t) ~(1u << i);
+                changed = true;
+            }
+        }
+    }
+    return some;
+}
+
+static void look_for_deadlock(struct fabric *f)
+{
+    uint64_t now = f->sched.now_ps, since = 0;
+    bool some = false;
+    for (uint32_t port = 0; port < f->ports; port++) {
+        const struct port *p = &f->port[port];
+        f->waiting[port] = 0;
+        for (uint8_t rest = p->backlog & p->paused; rest != 0; rest &= (uint8_t)(rest - 1)) {
+            unsigned i = (unsigned)__builtin_ctz(rest);
+            uint64_t at = waits_since_ps(f, p, i);
+            if (at != FABRIC_NEVER && now - at >= f->check_ps)
+                f->waiting[port] |= (uint8_t)(1u << i);
+        }
+        some = some || f->waiting[port] != 0;
+    }
+    if (!some || !reduce(f, f->waiting))
+        return;
+    for (uint32_t port = 0; port < f->ports; port++)
+        for (unsigned i = 0; i < FABRIC_PRIORITIES; i++)
+            if ((f->waiting[port] >> i & 1) != 0 && waits_since_ps(f, &f->port[port], i) > since)
+                since = waits_since_ps(f, &f->port[port], i);
+    f->totals.deadlock_ps = since;
+}
+
+void watch_check_event(struct fabric *f)
+{
+    uint64_t now = f->sched.now_ps;
+    if (f->totals.deadlock_ps == FABRIC_NEVER)
+        look_for_deadlock(f);
+    bool left = f->totals.finished < f->started;
+    if (left && now - f->progress_ps >= f->config.stall_ps)
+        f->state = FABRIC_STALLED;
+    else if (f->totals.finished == f->flow_count && now - f->progress_ps >= f->check_ps)
+        f->state = FABRIC_FINISHED; /* what is left goes nowhere */
+    else
+        again(f, FABRIC_CHECK, f->check_ps);
+}
+
+/* stuck_ps: of a queue that is obeyed, since when it waits; of one that is not, when it last was
+ * told to. */
+static void watch_queue(struct fabric *f, uint32_t port, unsigned i)
+{
+    struct port *p = &f->port[port];
+    uint64_t now = f->sched.now_ps;
+    uint8_t bit = (uint8_t)(1u << i);
+    bool paused = in_force(f, p, i);
+    if ((p->ignored & bit) != 0) {
+        if (paused)
+            p->stuck_ps[i] = now;
+        else if (now - p->stuck_ps[i] >= f->config.restore_ps)
+            p->ignored &= (uint8_t)~bit;
+        if ((p->ignored & bit) == 0)
+            p->stuck_ps[i] = 0;
+        return;
+    }
+    if (!paused || (p->backlog & bit) == 0) {
+        p->stuck_ps[i] = 0;
+        return;
+    }
+    if (p->stuck_ps[i] == 0 || p->moved_ps[i] > p->stuck_ps[i])
+        p->stuck_ps[i] =
+            p->moved_ps[i] > p->pause_from_ps[i] ? p->moved_ps[i] : p->pause_from_ps[i];
+    if (now - p->stuck_ps[i] < f->config.detect_ps)
+        return;
+    f->totals.storms++;
+    p->stuck_ps[i] = now;
+    if (f->config.watchdog == WATCHDOG_ALERT)
+        return;
+    p->ignored |= bit;
+    if (f->config.watchdog == WATCHDOG_DROP)
+        egress_drop_queue(f, port, i, &f->totals.drops_watchdog);
+    egress_kick(f, port);
+}
+
+void watch_dog_event(struct fabric *f)
+{
+    for (uint32_t port = 0; port < f->ports; port++) {
+        const struct port *p = &f->port[port];
+        if (!p->at_switch)
+            continue;
+        for (unsigned i = 0; i < FABRIC_PRIORITIES; i++)
+            if (((p->paused | p->ignored) >> i & 1) != 0 || p->stuck_ps[i] != 0)
+                watch_queue(f, port, i);
+    }
+    again(f, FABRIC_WATCH, f->config.detect_ps / WATCH_LOOKS + 1);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_pause.c: pauses: their quanta, that they end, are renewed, resumed, and take time to bite.
+ */
+#include "rig.h"
+
+/* Two hosts, a flow, and one pause of so many quanta to the sender's port at 10 us, no other. */
+static void start(struct rig *r, uint64_t gbps, uint32_t quanta, uint32_t response)
+{
+    rig_star(r, 2, gbps, 1000);
+    r->config.switches.response_quanta = response;
+    r->config.hosts.timeout_ps = 0;
+    rig_flow(r, 0, 1, 10000000);
+    rig_make(r);
+    rig_until(r, 10 * FABRIC_US);
+    pause_received(r->f, 0, 1 << 3, 0, quanta);
+}
+
+/* The longest time between two frames of the sender, seen at its port. */
+static uint64_t idle_ps(struct rig *r, uint64_t until_ps)
+{
+    uint64_t last = r->f->port[0].moved_ps[3], longest = 0;
+    while (r->f->sched.now_ps < until_ps && fabric_run(r->f, 1) == FABRIC_RUNNING) {
+        uint64_t moved = r->f->port[0].moved_ps[3];
+        if (moved - last > longest)
+            longest = moved - last;
+        last = moved;
+    }
+    return longest;
+}
+
+/* V18: a quantum is 512 bit times, and the transmitter goes on by itself. */
+static void quanta__last_and_end(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t gbps, quantum_ps, quanta;
+    } rows[] = {
+        {10,  51200, 65535},
+        {25,  20480, 65535},
+        {40,  12800, 65535},
+        {50,  10240, 65535},
+        {100, 5120,  65535},
+        {200, 2560,  65535},
+        {400, 1280,  65535},
+        {800, 640,   65535},
+        {100, 5120,  1000 },
+        {100, 5120,  100  },
+        {400, 1280,  4000 },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig r;
+        start(&r, rows[i].gbps, (uint32_t)rows[i].quanta, 0);
+        uint64_t pause = rows[i].quanta * rows[i].quantum_ps, frame = 1106 * 8000 / rows[i].gbps;
+        uint64_t idle = idle_ps(&r, 20 * FABRIC_US + pause);
+        assert_in_range(idle, pause - frame, pause + frame);
+        assert_int_equal(r.f->port[0].count[3].paused_received_ps, pause);
+        assert_int_equal(r.totals.resumes, 0);
+        rig_end(&r);
+    }
+}
+
+/* case_130: quanta 0 is a resume at once; and a pause ends alone as well. */
+static void case_130_resume_at_once(void **state)
+{
+    (void)state;
+    struct rig r;
+    start(&r, 100, 0xffff, 0);
+    rig_until(&r, 15 * FABRIC_US);
+    uint64_t resumed = r.f->sched.now_ps;
+    assert_true(r.f->port[0].moved_ps[3] < 10 * FABRIC_US + 1000);
+    pause_received(r.f, 0, 0, 1 << 3, 0);
+    assert_int_equal(r.f->port[0].moved_ps[3], resumed);
+    assert_int_equal(r.f->totals.resumes, 1);
+    assert_int_equal(r.pfc[1].quanta, 0);
+    assert_int_equal(r.pfc[1].time_ps, resumed);
+    rig_end(&r);
+
+    start(&r, 100, 100, 0); /* 512 ns */
+    rig_until(&r, 11 * FABRIC_US);
+    assert_true(r.f->port[0].moved_ps[3] >= 10 * FABRIC_US + 512000);
+    assert_int_equal(r.f->totals.resumes, 0);
+    rig_end(&r);
+}
+
+static void response__frames_that_still_leave(void **state)
+{
+    (void)state;
+    struct rig r;
+    start(&r, 100, 1000, 394); /* 2.017 us more */
+    rig_until(&r, 20 * FABRIC_US);
+    assert_int_equal(r.f->port[0].count[3].paused_received_ps, 1000 * 5120);
+    rig_end(&r);
+    start(&r, 100, 1000, 394);
+    uint64_t bites = r.f->sched.now_ps + 2017280;
+    rig_until(&r, 14 * FABRIC_US);
+    assert_in_range(r.f->port[0].moved_ps[3], bites - 88480, bites);
+    /* A resume before it bites: nothing was paused. */
+    rig_end(&r);
+    start(&r, 100, 1000, 394);
+    pause_received(r.f, 0, 0, 1 << 3, 0);
+    rig_until(&r, 20 * FABRIC_US);
+    assert_int_equal(r.f->port[0].count[3].paused_received_ps, 0);
+    assert_true(r.f->port[0].moved_ps[3] > 19900000);
+    rig_end(&r);
+}
+
+static void other_priorities__go_on(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_star(&r, 2, 100, 1000);
+    rig_flow(&r, 0, 1, 10000000);
+    r.flow[0].priority = 2;
+    rig_make(&r);
+    rig_until(&r, 10 * FABRIC_US);
+    pause_received(r.f, 0, (uint8_t) ~(1u << 2), 0, 0xffff);
+    rig_until(&r, 20 * FABRIC_US);
+    assert_true(r.f->port[0].moved_ps[2] > 19900000);
+    rig_end(&r);
+}
+
+/* Renewed while it is wanted: with quanta of 5 us a pause of a whole incast has no holes, so
+ * nothing is dropped, and a renewal comes about every 2.5 us. */
+static void renew__before_it_ends(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_star(&r, 3, 100, 1000);
+    r.config.switches.buffer_bytes = 400000;
+    r.config.switches.pause_quanta = 1000;
+    r.config.switches.xon_offset_bytes = 20000;
+    for (uint32_t i = 0; i < 2; i++)
+        rig_flow(&r, i, 2, 1000000);
+    assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+    assert_true(r.totals.pauses > 0);
+    assert_int_equal(r.totals.drops, 0);
+    rig_end(&r);
+    /* By hand: told once, and the frames that go to the peer. */
+    rig_star(&r, 2, 100, 1000);
+    r.config.switches.pause_quanta = 1000;
+    rig_flow(&r, 0, 1, 100);
+    r.flow[0].start_ps = FABRIC_MS;
+    rig_make(&r);
+    uint32_t port = r.f->node[2].first_port;
+    pause_peer(r.f, port, 3);
+    rig_until(&r, 26 * FABRIC_US);
+    assert_in_range(r.pfcs, 10, 11); /* 1.0067 us, then each 2.56 us */
+    for (uint32_t i = 1; i < r.pfcs; i++)
+        assert_int_equal(r.pfc[i].time_ps - r.pfc[i - 1].time_ps, 2560000);
+    assert_int_equal(r.pfc[0].time_ps, 1000000 + 84 * 80);
+    assert_int_equal(r.pfc[0].node, 0);
+    assert_int_equal(r.pfc[0].quanta, 1000);
+    pause_resume_peer(r.f, port, 3);
+    rig_until(&r, 40 * FABRIC_US);
+    assert_int_equal(r.pfc[r.pfcs - 1].quanta, 0);
+    assert_int_equal(r.f->port[0].paused, 0);
+    assert_in_range(r.f->port[port].count[3].paused_sent_ps, 26000000, 28560000);
+    rig_end(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quanta__last_and_end),
+        cmocka_unit_test(case_130_resume_at_once),
+        cmocka_unit_test(response__frames_that_still_leave),
+        cmocka_unit_test(other_priorities__go_on),
+        cmocka_unit_test(renew__before_it_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_source.c: the bare source: turns, windows, acknowledgements, going back, CNPs.
+ */
+#include "rig.h"
+
+/* Flows of one host share its link, a frame each. */
+static void pull__takes_turns(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_star(&r, 5, 100, 1000);
+    for (uint32_t i = 1; i < 5; i++)
+        rig_flow(&r, 0, i, 102400);
+    assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+    /* 100 frames each, in turn; the first flow had one before the others began. */
+    assert_int_equal(rig_fct_ps(&r, 1) - rig_fct_ps(&r, 0), 4 * 1106 * 80);
+    for (uint32_t i = 2; i < 4; i++)
+        assert_int_equal(rig_fct_ps(&r, i) - rig_fct_ps(&r, i - 1), 1106 * 80);
+    rig_end(&r);
+}
+
+static void pull__no_more_than_the_window(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_star(&r, 2, 100, 10000);
+    r.config.hosts.window_bytes = 4 * 1024;
+    rig_flow(&r, 0, 1, 16 * 1024);
+    assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+    /* Four rounds of four frames, each ended by the ACK of the first frame of the one before. */
+    uint64_t round = 2 * (1106 + 86) * 80 + 40 * FABRIC_US;
+    assert_in_range(rig_fct_ps(&r, 0), 4 * round, 4 * round + 4 * 1106 * 80);
+    rig_end(&r);
+}
+
+/* A congested lossy class: what is lost comes again, from the missing frame on. */
+static void receive__goes_back(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_star(&r, 5, 100, 1000);
+    r.config.switches.lossless = 0;
+    r.config.switches.buffer_bytes = 200000;
+    for (uint32_t i = 0; i < 4; i++)
+        rig_flow(&r, i, 4, 300000);
+    assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+    assert_true(r.totals.drops_threshold > 0);
+    uint32_t retries = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        struct fabric_flow_result result;
+        fabric_flow_result(r.f, i, &result);
+        assert_true(result.fct_ps > result.ideal_ps);
+        retries += result.retries;
+    }
+    assert_true(retries > 0);
+    rig_end(&r);
+}
+
+/* case_132: one frame in 256 is lost. Going back to the missing frame gets 4 MiB messages through;
+ * going back to the message's first would hardly ever: it takes 4096 frames in a row. */
+static void case_132_go_back_n_progresses(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_star(&r, 2, 100, 1000);
+    for (int i = 0; i < 4; i++)
+        rig_flow(&r, 0, 1, 4 << 20);
+    r.config.loss_ppm = 1000000 / 256;
+    assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+    assert_true(r.totals.drops_link > 4 * 4096 / 512);
+    uint64_t slowest = 0;
+    for (uint32_t i = 0; i < 4; i++)
+        if (rig_fct_ps(&r, i) > slowest)
+            slowest = rig_fct_ps(&r, i);
+    assert_true(slowest < 10 * 4 * 371 * FABRIC_US); /* a tenth of the link's rate and more */
+    rig_end(&r);
+}
+
+/* CNPs of a flow are 50 us apart at least (V21), and there is one for the first mark. */
+static void receive__cnps_apart(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_star(&r, 3, 100, 1000);
+    r.config.switches.kmin_bytes = 1000;
+    r.config.switches.kmax_bytes = 1000;
+    for (uint32_t i = 0; i < 2; i++)
+        rig_flow(&r, i, 2, 2000000);
+    assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct fabric_flow_result result;
+        fabric_flow_result(r.f, i, &result);
+        assert_in_range(result.cnps, result.fct_ps / (52 * FABRIC_US),
+                        result.fct_ps / (50 * FABRIC_US) + 1);
+    }
+    rig_end(&r);
+}
+
+/* A flow that is never answered: its frames come again after each timeout. */
+static void timer__sends_again(void **state)
+{
+    (void)state;
+    static const struct fabric_fault fault = {500000, 1, false};
+    struct rig r;
+    rig_star(&r, 2, 100, 1000);
+    r.config.fault = &fault;
+    r.config.faults = 1;
+    r.config.limit_ps = 18 * FABRIC_MS;
+    rig_flow(&r, 0, 1, 3000);
+    assert_int_equal(rig_run(&r), FABRIC_LIMIT);
+    struct fabric_flow_result result;
+    fabric_flow_result(r.f, 0, &result);
+    assert_int_equal(result.retries, 4);
+    assert_int_equal(r.totals.drops_route, 5 * 3);
+    rig_end(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pull__takes_turns),   cmocka_unit_test(pull__no_more_than_the_window),
+        cmocka_unit_test(receive__goes_back),  cmocka_unit_test(case_132_go_back_n_progresses),
+        cmocka_unit_test(receive__cnps_apart), cmocka_unit_test(timer__sends_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_switch.c: marks, classes, MTU.
+ */
+#include "rig.h"
+
+static uint64_t marks_of(uint64_t kmin, uint64_t kmax, uint32_t ppm, bool at_dequeue)
+{
+    struct rig r;
+    rig_star(&r, 3, 100, 1000);
+    r.config.switches.kmin_bytes = kmin;
+    r.config.switches.kmax_bytes = kmax;
+    r.config.switches.pmax_ppm = ppm;
+    r.config.switches.ecn_at_dequeue = at_dequeue;
+    for (uint32_t i = 0; i < 2; i++)
+        rig_flow(&r, i, 2, 512000); /* 500 frames each; the queue grows to 500 */
+    assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+    assert_int_equal(r.totals.drops, 0);
+    rig_end(&r);
+    return r.totals.ecn_marks;
+}
+
+static void mark__by_the_queue(void **state)
+{
+    (void)state;
+    /* Of 1000 frames: those that find so much before them, by how often. */
+    static const struct {
+        uint64_t kmin, kmax;
+        uint32_t ppm;
+        uint64_t least, most; /* at enqueue */
+    } rows[] = {
+        {10000000, 10000000, 1000000, 0,   0   }, /* never so long */
+        {543000,   543000,   0,       0,   3   },
+        {271500,   271500,   0,       495, 505 }, /* the second half */
+        {0,        0,        0,       998, 1000},
+        {0,        10000000, 0,       0,   0   },
+        {0,        542000,   1000000, 450, 550 }, /* on average half of them */
+        {0,        542000,   200000,  70,  130 },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_in_range(marks_of(rows[i].kmin, rows[i].kmax, rows[i].ppm, false), rows[i].least,
+                        rows[i].most);
+}
+
+/* At dequeue a frame tells of the queue behind it: the last ones leave a short one. */
+static void mark__at_dequeue(void **state)
+{
+    (void)state;
+    assert_in_range(marks_of(271500, 271500, 0, true), 495, 505);
+    assert_in_range(marks_of(0, 0, 0, true), 990, 999); /* the last leaves nothing behind */
+}
+
+/* case_123: the class is that of the DSCP. Eight flows of one class are paused together, whatever
+ * their number; a flow of another class is not. */
+static void case_123_class_by_dscp(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_star(&r, 10, 100, 1000);
+    r.config.switches.lossless = 1 << 3 | 1 << 4;
+    r.config.switches.buffer_bytes = 2 << 20;
+    for (uint32_t i = 0; i < 8; i++)
+        rig_flow(&r, i, 8, 400000);
+    rig_flow(&r, 0, 9, 400000);
+    r.flow[8].priority = 4;
+    assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+    assert_true(r.pfcs > 0);
+    uint32_t told = 0;
+    for (uint32_t i = 0; i < r.pfcs && i < RIG_PFC; i++) {
+        assert_int_equal(r.pfc[i].priority, 3);
+        told |= 1u << r.pfc[i].node;
+    }
+    assert_int_equal(told, 0xff);
+    rig_end(&r);
+}
+
+/* A switch that takes the DSCP for another class: the frames are lossy there, and lost. */
+static void receive__wrong_mapping(void **state)
+{
+    (void)state;
+    const struct fabric_mapping mapping = {5, 24, 0};
+    for (int wrong = 0; wrong < 2; wrong++) {
+        struct rig r;
+        rig_star(&r, 5, 100, 1000);
+        r.config.mapping = &mapping;
+        r.config.mappings = (uint32_t)wrong;
+        r.config.switches.buffer_bytes = 1 << 20;
+        for (uint32_t i = 0; i < 4; i++)
+            rig_flow(&r, i, 4, 400000);
+        assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+        assert_true((r.totals.drops_threshold > 0) == (wrong == 1));
+        assert_true((r.totals.pauses > 0) == (wrong == 0));
+        rig_end(&r);
+    }
+}
+
+static void receive__too_large_for_the_link(void **state)
+{
+    (void)state;
+    for (uint32_t mtu = 1023; mtu <= 1025; mtu++) {
+        struct rig r;
+        rig_star(&r, 2, 100, 1000);
+        r.link[1].mtu_bytes = mtu;
+        r.config.limit_ps = 100 * FABRIC_US;
+        rig_flow(&r, 0, 1, 2048);
+        assert_int_equal(rig_run(&r), mtu < 1024 ? FABRIC_LIMIT : FABRIC_FINISHED);
+        assert_int_equal(r.totals.drops_mtu, mtu < 1024 ? 2 : 0);
+        rig_end(&r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mark__by_the_queue),
+        cmocka_unit_test(mark__at_dequeue),
+        cmocka_unit_test(case_123_class_by_dscp),
+        cmocka_unit_test(receive__wrong_mapping),
+        cmocka_unit_test(receive__too_large_for_the_link),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
