@@ -28,6 +28,7 @@ FLOORS = {
     "verbs": ["host", "base", "verbena"],
     "rdmacm": ["host", "verbs", "base", "verbena"],
     "files": ["host", "base", "verbena"],
+    "lab": [],  # the public verbs alone, so that it runs on any NIC
 }
 PURE = ("base", "wire", "nic", "cm", "fabric")  # no IO, no clock, no chance of their own
 NO_FLOATS = ("base", "wire", "nic", "cm", "port", "local", "fabric")
@@ -80,6 +81,15 @@ TESTED_IN = {
     "src/host/progress.c": "tests/host/test_host.c",
     "src/host/queue_pair.c": "tests/host/test_host.c",
     "src/host/stats.c": "tests/e2e/test_tools.py",
+    "src/lab/lab_case.c": "tests/e2e/test_lab.py",
+    "src/lab/lab_main.c": "tests/e2e/test_lab.py",
+    "src/lab/lab_net.c": "tests/e2e/test_lab.py",
+    "src/lab/lab_queue.c": "tests/e2e/test_lab.py",
+    "src/lab/lab_rig.c": "tests/e2e/test_lab.py",
+    "src/lab/lab_session.c": "tests/e2e/test_lab.py",
+    "src/lab/lab_source.c": "tests/e2e/test_lab.py",
+    "src/lab/lab_target.c": "tests/e2e/test_lab.py",
+    "src/lab/lab_tcp.c": "tests/e2e/test_lab.py",
     "src/port/port_flow.c": "tests/port/test_port_udp.c",
     "src/port/port_group.c": "tests/verbs/test_live_datagram.c",
     "src/port/port_holder.c": "tests/port/test_port_udp.c",
@@ -94,8 +104,10 @@ TESTED_IN = {
     "src/rdmacm/rdma_qp_attr.c": "tests/rdmacm/test_rdma_qp.c",
     "src/rdmacm/rdma_route.c": "tests/rdmacm/test_rdma_addr.c",
     "tools/cmd_devices.c": "tests/e2e/test_tools.py",
+    "tools/cmd_lab.c": "tests/e2e/test_lab.py",
     "tools/cmd_run.c": "tests/e2e/test_tools.py",
     "tools/main.c": "tests/e2e/test_tools.py",
+    "tools/preload.c": "tests/e2e/test_tools.py",
     "tools/mounts.c": "tests/e2e/test_discovery.py",
 }
 # Headers that a pure floor may include in one file only, and why.

@@ -18,15 +18,11 @@
 
 #include "mounts.h"
 #include "port/port_fault.h"
+#include "preload.h"
 #include "program.h"
 #include "spawn.h"
 #include "stats.h"
 #include "tool.h"
-
-#define LIBRARY "libibverbs.so.1"
-/* In the same folder: */
-#define CM_LIBRARY    "librdmacm.so.1"
-#define FILES_LIBRARY "libverbena_files.so.0"
 
 enum { OPTION_PCAP = 256, OPTION_FAULT, OPTION_STATS, OPTION_NS };
 
@@ -92,56 +88,6 @@ static const struct argp run_argp = {
            "message says why, 70 failed. See verbena-run(1).",
 };
 
-/* Beside this program (build folder), else where it was installed. */
-static void find_library(char out[PATH_MAX])
-{
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (n > 0) {
-        self[n] = '\0';
-        char *slash = strrchr(self, '/');
-        if (slash != NULL)
-            *slash = '\0';
-        if (snprintf(out, PATH_MAX, "%s/" LIBRARY, self) < PATH_MAX && access(out, R_OK) == 0)
-            return;
-    }
-    snprintf(out, PATH_MAX, "%s/" LIBRARY, VERBENA_LIBDIR);
-    if (access(out, R_OK) != 0)
-        tool_die(TOOL_UNAVAILABLE, "%s is neither beside this program nor in %s", LIBRARY,
-                 VERBENA_LIBDIR);
-}
-
-static void set(const char *name, const char *value)
-{
-    if (setenv(name, value, 1) != 0)
-        tool_die(TOOL_FAILED, "cannot set %s: %s", name, strerror(errno));
-}
-
-/* After what is there already, so that another tool's own preload keeps its place. files: with the
- * shim that shows files of devices. */
-static void set_preload(bool files)
-{
-    char library[PATH_MAX];
-    find_library(library);
-    /* The dynamic linker splits LD_PRELOAD at both, and knows no quoting. */
-    if (strpbrk(library, ": ") != NULL)
-        tool_die(TOOL_UNAVAILABLE,
-                 "the path '%s' has a space or colon, which LD_PRELOAD cannot hold; "
-                 "move or install it elsewhere",
-                 library);
-    const char *before = getenv("LD_PRELOAD");
-    char *value;
-    if (before == NULL || before[0] == '\0')
-        before = "";
-    int folder = (int)(strlen(library) - strlen(LIBRARY));
-    if (asprintf(&value, "%s%s%s:%.*s" CM_LIBRARY "%s%.*s%s", before, before[0] != '\0' ? ":" : "",
-                 library, folder, library, files ? ":" : "", files ? folder : 0, library,
-                 files ? FILES_LIBRARY : "") < 0)
-        tool_die(TOOL_FAILED, "out of memory");
-    set("LD_PRELOAD", value);
-    free(value);
-}
-
 /* Makes the file anew and tells the library its full path: the program may change its folder. */
 static void set_file(const char *variable, const char *file, const char *option)
 {
@@ -152,7 +98,7 @@ static void set_file(const char *variable, const char *file, const char *option)
     char *path = realpath(file, NULL);
     if (path == NULL)
         tool_die(TOOL_FAILED, "%s: '%s': %s", option, file, strerror(errno));
-    set(variable, path);
+    preload_setenv(variable, path);
     free(path);
 }
 
@@ -162,7 +108,7 @@ static void set_fault(const char *spec)
     char message[FAULT_MESSAGE_BYTES];
     if (fault_parse(spec, &parsed, message) != 0)
         tool_die(TOOL_USAGE, "--fault: %s", message);
-    set("VERBENA_FAULT", spec);
+    preload_setenv("VERBENA_FAULT", spec);
 }
 
 /* Where the processes leave their counters. */
@@ -178,7 +124,7 @@ static void make_stats(char path[PATH_MAX])
         tool_die(TOOL_UNAVAILABLE, "--stats: cannot make a file in %s: %s", folder,
                  strerror(errno));
     close(fd);
-    set("VERBENA_STATS", path);
+    preload_setenv("VERBENA_STATS", path);
 }
 
 /* Opened before the program runs, so that a wrong name is told at once. */
@@ -268,7 +214,7 @@ int cmd_run(int argc, char **argv)
     struct program p;
     argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &r);
     check_program(r.program[0], &p, r.ns);
-    set_preload(!r.ns);
+    preload_set(!r.ns);
     if (r.fault != NULL)
         set_fault(r.fault);
     if (r.pcap != NULL)

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lab_case.c: what source and target share: names, patience, and making of contents.
+ */
+#include "lab/lab_case.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { CALLS_BETWEEN = 64, LOOK_NS = 20000000, TELL_NS = 1000000000 };
+
+static const char posted[] = "before the work request is posted";
+static const char seen[] = "its completion is polled";
+static const char heard[] =
+    "the far application's acknowledgement is received: it has the data, all right";
+
+static const struct lab_measure completions[LAB_OPS] = {
+    [LAB_WRITE] = {"write completion",                posted, seen},
+    [LAB_WRITE_IMM] = {"write with immediate completion", posted, seen},
+    [LAB_READ] = {"read",                            posted, seen},
+    [LAB_SEND] = {"send completion",                 posted, seen},
+    [LAB_ATOMIC] = {"atomic",                          posted, seen},
+};
+static const struct lab_measure acknowledgements[LAB_OPS + 1] = {
+    [LAB_WRITE] = {"write + application ack",                posted,                         heard},
+    [LAB_WRITE_IMM] = {"write with immediate + application ack", posted,                         heard},
+    [LAB_SEND] = {"send + application ack",                 posted,                         heard},
+    [LAB_TCP] = {"tcp + application ack",                  "before send() of the message", heard},
+};
+
+const char *lab_case_name(const struct lab_case *c)
+{
+    return c->op == LAB_TCP ? "tcp" : lab_op_name((enum lab_op)c->op);
+}
+
+struct lab_measure lab_case_completion(unsigned op)
+{
+    return op < LAB_OPS ? completions[op] : (struct lab_measure){0};
+}
+
+struct lab_measure lab_case_acknowledged(unsigned op)
+{
+    return acknowledgements[op];
+}
+
+void lab_patience_init(struct lab_patience *p)
+{
+    uint64_t now = lab_now_ns();
+    *p = (struct lab_patience){.moved_ns = now, .looked_ns = now, .told_ns = now};
+}
+
+void lab_patience_moved(struct lab_patience *p)
+{
+    p->moved_ns = 0; /* the next look takes the time: a clock for each message is too much */
+}
+
+static int hear(struct lab_end *e)
+{
+    /* The source is told nothing before it asks but why the target gives up. */
+    json_t *o = NULL;
+    if (lab_control_hear(&e->control, "nothing", &o) == 0)
+        return 0;
+    json_decref(o);
+    lab_message_copy(e->message, e->control.message);
+    return -EPIPE;
+}
+
+int lab_patience_look(struct lab_patience *p, struct lab_end *e, const struct lab_case *c,
+                      uint64_t messages_done)
+{
+    bool sleeps = e->settings.wait == LAB_EVENT;
+    if (!sleeps && ++p->calls % CALLS_BETWEEN != 0)
+        return 0;
+    uint64_t now = lab_now_ns();
+    if (p->moved_ns == 0)
+        p->moved_ns = now;
+    if (now - p->looked_ns < LOOK_NS)
+        return 0;
+    p->looked_ns = now;
+    if (!e->serving && lab_control_pending(&e->control, 0))
+        return hear(e);
+    if (!e->serving && now - p->told_ns > TELL_NS) {
+        p->told_ns = now;
+        if (lab_control_send(&e->control, "alive", json_object()) != 0) {
+            lab_message_copy(e->message, e->control.message);
+            return -EPIPE;
+        }
+    }
+    if (now - p->moved_ns > e->settings.timeout_ns) {
+        snprintf(e->message, sizeof(e->message),
+                 "nothing moves: %s of %u bytes at depth %u stands at message %llu of %llu for "
+                 "%llu ms",
+                 lab_case_name(c), c->size, c->depth, (unsigned long long)messages_done,
+                 (unsigned long long)lab_case_messages(c),
+                 (unsigned long long)(e->settings.timeout_ns / 1000000));
+        return -ETIMEDOUT;
+    }
+    return 0;
+}
+
+/* The last message of a case carries the planted fault, for then there is something old in its
+ * slot. */
+static bool planted(const struct lab_end *e, const struct lab_case *c, uint64_t sequence,
+                    enum lab_plant plant)
+{
+    return e->settings.plant == plant && sequence == c->first + lab_case_messages(c) - 1;
+}
+
+int lab_case_make(struct lab_end *e, struct lab_side *side, const struct lab_case *c,
+                  uint64_t sequence)
+{
+    struct lab_pool *p = &e->rig.pool;
+    uint32_t slot = lab_case_slot(e, sequence);
+    lab_slot_release(p, slot);
+    int error = lab_slot_claim(p, slot, sequence);
+    if (error == 0 && !planted(e, c, sequence, LAB_PLANT_STALE_DATA)) {
+        uint64_t start = lab_now_ns();
+        lab_slot_fill(p, slot, sequence, c->size);
+        lab_side_spent(side, LAB_PART_FILL, start);
+        start = lab_now_ns();
+        if (c->size >= sizeof(struct lab_slot_head))
+            lab_slot_seal(p, slot);
+        lab_side_spent(side, LAB_PART_CHECKSUM, start);
+    }
+    if (error == 0 && planted(e, c, sequence, LAB_PLANT_WRONG_DATA))
+        lab_slot_bytes(p, slot)[c->size - 1] ^= 1;
+    if (error == 0)
+        error = lab_slot_step(p, slot, LAB_POSTED);
+    if (error == 0 && planted(e, c, sequence, LAB_PLANT_EARLY_REUSE))
+        error = lab_slot_claim(p, slot, sequence + p->slots);
+    if (error != 0)
+        lab_message_copy(e->message, p->message);
+    return error;
+}
+
+struct lab_expect lab_case_expect(const struct lab_end *e, const struct lab_case *c,
+                                  uint64_t sequence)
+{
+    const struct lab_pool *p = &e->rig.pool;
+    return (struct lab_expect){
+        .slot = lab_case_slot(e, sequence),
+        .slots = p->slots,
+        .sequence = sequence,
+        .length = c->size,
+        .room = p->slot_bytes,
+    };
+}

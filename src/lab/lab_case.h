@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lab_case.h: one row of a run, an operation (or the TCP baseline) with one size and depth, and
+ * what both ends have in hand while it lasts. The source is where `lab run` is, the target where
+ * `lab serve` is.
+ */
+#ifndef LAB_LAB_CASE_H
+#define LAB_LAB_CASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lab/lab_control.h"
+#include "lab/lab_hist.h"
+#include "lab/lab_queue.h"
+#include "lab/lab_rig.h"
+#include "lab/lab_settings.h"
+#include "lab/lab_side.h"
+
+enum { LAB_TCP = LAB_OPS }; /* as an op: the baseline */
+
+struct lab_case {
+    unsigned op; /* enum lab_op or LAB_TCP */
+    uint32_t size;
+    uint32_t depth;
+    uint64_t warmup;
+    uint64_t iterations;
+    uint64_t first; /* sequence number of the first message */
+};
+
+/* One end of a run. */
+struct lab_end {
+    struct lab_settings settings;
+    struct lab_control control;
+    struct lab_rig rig;
+    bool serving;
+    int listener;                    /* -1: none */
+    int data;                        /* TCP connection of the baseline; -1: none yet */
+    char message[LAB_MESSAGE_BYTES]; /* why the run cannot go on */
+};
+
+/* What the source measured. The clock of each distribution is the source's. */
+struct lab_result {
+    struct lab_case c;
+    struct lab_hist completion; /* see lab_measure_of() for what each is */
+    struct lab_hist acknowledged;
+    uint64_t elapsed_ns; /* from the first measured message to the last one's end */
+    struct lab_side source;
+    json_t *target; /* as the target tells it */
+};
+
+/* The exact names of the measures, and where their clocks start and stop. NULL name: there is none.
+ */
+struct lab_measure {
+    const char *name, *starts, *stops;
+};
+
+static inline uint64_t lab_case_messages(const struct lab_case *c)
+{
+    return c->warmup + c->iterations;
+}
+
+static inline uint32_t lab_case_slot(const struct lab_end *e, uint64_t sequence)
+{
+    return (uint32_t)(sequence % e->rig.pool.slots);
+}
+
+const char *lab_case_name(const struct lab_case *c);
+struct lab_measure lab_case_completion(unsigned op);
+struct lab_measure lab_case_acknowledged(unsigned op);
+
+/* Whoever polls calls lab_patience_look() each time: it looks after the control connection now and
+ * then, tells the target that the source is alive, and ends what does not move. 0, or -errno and
+ * e->message. */
+struct lab_patience {
+    uint64_t moved_ns; /* 0: since the last look */
+    uint64_t looked_ns;
+    uint64_t told_ns;
+    unsigned calls;
+};
+void lab_patience_init(struct lab_patience *p);
+void lab_patience_moved(struct lab_patience *p);
+int lab_patience_look(struct lab_patience *p, struct lab_end *e, const struct lab_case *c,
+                      uint64_t messages_done);
+
+/* Fills, with the planted fault if this is the message for it, and seals. */
+int lab_case_make(struct lab_end *e, struct lab_side *side, const struct lab_case *c,
+                  uint64_t sequence);
+/* What must be at sequence's place. */
+struct lab_expect lab_case_expect(const struct lab_end *e, const struct lab_case *c,
+                                  uint64_t sequence);
+
+/* Moves the messages of one case; the queue is connected. 0, or -errno and e->message. */
+int lab_source_run(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
+                   struct lab_result *r);
+/* Before the queue is connected: places for the first messages. */
+int lab_target_prepare(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
+                       struct lab_side *side);
+/* Ends when the source has said "done". */
+int lab_target_run(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
+                   struct lab_side *side);
+int lab_tcp_source(struct lab_end *e, const struct lab_case *c, struct lab_result *r);
+int lab_tcp_target(struct lab_end *e, const struct lab_case *c, struct lab_side *side);
+/* The limit: bytes copied from slot to slot; ns for each message of that size. */
+uint64_t lab_tcp_memcpy_ns(struct lab_end *e, uint32_t size);
+
+#endif

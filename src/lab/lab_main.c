@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#define _GNU_SOURCE
+/*
+ * lab_main.c: the program verbena-lab, which `verbena lab` becomes: commands and options, both ends
+ * of a local run as two processes, reports and the exit code.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lab/lab_net.h"
+#include "lab/lab_record.h"
+#include "lab/lab_session.h"
+#include "lab/lab_verdict.h"
+
+/* As <sysexits.h> names them, and as the program `verbena` has them. */
+enum { EXIT_USAGE = 64, EXIT_UNAVAILABLE = 69, EXIT_FAILED = 70 };
+enum { OPTION_BASE = 256, MAX_OPTIONS = 64 };
+
+static struct lab_end end = {.listener = -1, .data = -1, .control = {.fd = -1}};
+static FILE *json_file;
+static const char *role = ""; /* for messages of a local run's two processes */
+
+static int __attribute__((format(printf, 2, 3))) complain(int code, const char *format, ...)
+{
+    va_list args;
+    fflush(stdout);
+    fprintf(stderr, "verbena lab%s: ", role);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    return code;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    char message[LAB_MESSAGE_BYTES];
+    if (key < OPTION_BASE || key >= OPTION_BASE + (int)lab_setting_count)
+        return ARGP_ERR_UNKNOWN;
+    if (lab_settings_set(&end.settings, (unsigned)(key - OPTION_BASE), arg, message) != 0)
+        argp_error(state, "--%s", message);
+    return 0;
+}
+
+/* Options are the rows of the table that this command takes. */
+static void parse(int argc, char **argv, unsigned roles, const char *doc)
+{
+    struct argp_option options[MAX_OPTIONS] = {{0}};
+    unsigned n = 0;
+    for (unsigned i = 0; i < lab_setting_count; i++) {
+        const struct lab_setting *row = &lab_setting_table[i];
+        if ((row->roles & roles) == 0 || n == MAX_OPTIONS - 1)
+            continue;
+        options[n++] = (struct argp_option){
+            .name = row->name, .key = OPTION_BASE + (int)i, .arg = row->hint, .doc = row->help};
+    }
+    const struct argp argp = {.options = options, .parser = parse_option, .doc = doc};
+    char message[LAB_MESSAGE_BYTES];
+    lab_settings_init(&end.settings);
+    argp_parse(&argp, argc, argv, 0, NULL, NULL);
+    if (lab_settings_check(&end.settings, message) != 0)
+        exit(complain(EXIT_USAGE, "--%s", message));
+}
+
+static void open_json(void)
+{
+    const char *file = end.settings.json;
+    if (file[0] == '\0')
+        return;
+    json_file = strcmp(file, "-") == 0 ? stdout : fopen(file, "we");
+    if (json_file == NULL)
+        exit(complain(EXIT_UNAVAILABLE, "--json: cannot write '%s': %s", file, strerror(errno)));
+}
+
+static void show_progress(const struct lab_case *c, unsigned index, unsigned count)
+{
+    enum { WIDTH = 30 };
+    char size[24];
+    unsigned full = index * WIDTH / count;
+    if (isatty(STDERR_FILENO) != 1)
+        return;
+    fprintf(stderr, "\r\033[K[%.*s%.*s] %u/%u %s %s depth %u", (int)full,
+            "##############################", (int)(WIDTH - full), "..............................",
+            index, count, lab_case_name(c), lab_report_bytes(c->size, size), c->depth);
+    fflush(stderr);
+}
+
+static void end_progress(void)
+{
+    if (isatty(STDERR_FILENO) == 1)
+        fputs("\r\033[K", stderr);
+}
+
+/* What cannot be written is told, and the run has failed. */
+static int report(const struct lab_run *run, const char *error)
+{
+    json_t *record = lab_record_make(&end, run, error);
+    int code =
+        error != NULL
+            ? EXIT_UNAVAILABLE
+            : (int)json_integer_value(json_object_get(json_object_get(record, "verdict"), "exit"));
+    int failed = json_file == stdout ? 0 : lab_report_write(record, stdout);
+    if (failed != 0)
+        code = complain(EXIT_FAILED, "cannot write the report: %s", strerror(-failed));
+    if (json_file != NULL && (failed = lab_record_write(record, json_file)) != 0)
+        code = complain(EXIT_FAILED, "--json: cannot write '%s': %s", end.settings.json,
+                        strerror(-failed));
+    json_decref(record);
+    return code;
+}
+
+/* Both ends know by now, so that one reason is not told as two. */
+static int drive(int fd, const uint8_t key[LAB_KEY_BYTES])
+{
+    struct lab_run run = {0};
+    int error = lab_session_open(&end, fd, key);
+    if (error == 0)
+        error = lab_session_drive(&end, &run, show_progress);
+    end_progress();
+    int code = EXIT_UNAVAILABLE;
+    if (error == 0)
+        code = report(&run, NULL);
+    else if (run.count > 0)
+        report(&run, end.message);
+    lab_session_close(&end, error != 0);
+    if (error != 0)
+        complain(code, "%s", end.message);
+    lab_run_clear(&run);
+    return error == -EPROTO && run.count == 0 ? EXIT_UNAVAILABLE : code;
+}
+
+static int serve(int fd, const uint8_t key[LAB_KEY_BYTES])
+{
+    int error = lab_session_open(&end, fd, key);
+    if (error == 0)
+        error = lab_session_serve(&end);
+    bool told_by_peer = end.control.peer_knows;
+    lab_session_close(&end, error != 0);
+    /* In a local run the source tells what the target said. */
+    if (error != 0 && (role[0] == '\0' || told_by_peer))
+        complain(0, "%s", end.message);
+    return error == 0 ? 0 : EXIT_UNAVAILABLE;
+}
+
+static int serve_local(const uint8_t key[LAB_KEY_BYTES], pid_t parent)
+{
+    char message[LAB_MESSAGE_BYTES];
+    role = " (target)";
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        return EXIT_FAILED;
+    end.serving = true;
+    end.settings.given = 0;
+    int fd = lab_net_accept(end.listener, end.settings.timeout_ns, message);
+    return fd < 0 ? complain(EXIT_FAILED, "%s", message) : serve(fd, key);
+}
+
+static int cmd_local(int argc, char **argv)
+{
+    uint8_t key[LAB_KEY_BYTES];
+    char message[LAB_MESSAGE_BYTES];
+    parse(argc, argv, LAB_ROLE_LOCAL, "Measures between two processes of this machine.");
+    open_json();
+    lab_key_random(key);
+    end.listener = lab_net_listen("127.0.0.1", 0, message);
+    if (end.listener < 0)
+        return complain(EXIT_UNAVAILABLE, "%s", message);
+    pid_t parent = getpid(), child = fork();
+    if (child < 0)
+        return complain(EXIT_UNAVAILABLE, "fork: %s", strerror(errno));
+    if (child == 0)
+        exit(serve_local(key, parent));
+    int fd =
+        lab_net_connect("127.0.0.1", lab_net_port(end.listener), end.settings.timeout_ns, message);
+    int code = fd < 0 ? complain(EXIT_UNAVAILABLE, "%s", message) : drive(fd, key);
+    int status = 0;
+    if (fd < 0)
+        kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    if (code == LAB_EXIT_PASSED && status != 0)
+        code = complain(EXIT_FAILED, "the target's process ended with status 0x%x", status);
+    return code;
+}
+
+static void read_key(uint8_t key[LAB_KEY_BYTES])
+{
+    char message[LAB_MESSAGE_BYTES];
+    if (end.settings.key[0] == '\0')
+        exit(complain(EXIT_USAGE,
+                      "--key: is missing; `verbena lab key FILE' makes one, both ends need "
+                      "the same"));
+    if (lab_key_read(end.settings.key, key, message) != 0)
+        exit(complain(EXIT_UNAVAILABLE, "--%s", message));
+}
+
+static int cmd_run(int argc, char **argv)
+{
+    uint8_t key[LAB_KEY_BYTES];
+    char message[LAB_MESSAGE_BYTES];
+    parse(argc, argv, LAB_ROLE_RUN,
+          "Measures between here and a machine where `verbena lab serve' waits.");
+    if (end.settings.peer[0] == '\0')
+        return complain(EXIT_USAGE, "--peer: is missing: where does `verbena lab serve' run?");
+    read_key(key);
+    open_json();
+    int fd = lab_net_connect(end.settings.peer, (uint16_t)end.settings.port,
+                             end.settings.timeout_ns, message);
+    return fd < 0 ? complain(EXIT_UNAVAILABLE, "%s", message) : drive(fd, key);
+}
+
+static int cmd_serve(int argc, char **argv)
+{
+    uint8_t key[LAB_KEY_BYTES];
+    char message[LAB_MESSAGE_BYTES];
+    parse(argc, argv, LAB_ROLE_SERVE,
+          "Waits for one `verbena lab run', and is its other end. Settings that are given here "
+          "must be "
+          "the same there.");
+    read_key(key);
+    end.serving = true;
+    end.listener = lab_net_listen(end.settings.listen, (uint16_t)end.settings.port, message);
+    if (end.listener < 0)
+        return complain(EXIT_UNAVAILABLE, "%s", message);
+    int fd = lab_net_accept(end.listener, 0, message);
+    return fd < 0 ? complain(EXIT_UNAVAILABLE, "%s", message) : serve(fd, key);
+}
+
+static int cmd_key(int argc, char **argv)
+{
+    char message[LAB_MESSAGE_BYTES];
+    if (argc != 2 || argv[1][0] == '-') {
+        fputs(
+            "Usage: verbena lab key FILE\n"
+            "Makes FILE with a new key, for --key of `verbena lab serve' and `verbena lab run'.\n",
+            argc == 2 && strcmp(argv[1], "--help") == 0 ? stdout : stderr);
+        return argc == 2 && strcmp(argv[1], "--help") == 0 ? 0 : EXIT_USAGE;
+    }
+    return lab_key_make(argv[1], message) == 0 ? 0 : complain(EXIT_UNAVAILABLE, "%s", message);
+}
+
+static const struct {
+    const char *name;
+    int (*main)(int argc, char **argv);
+} commands[] = {
+    {"local", cmd_local},
+    {"serve", cmd_serve},
+    {"run",   cmd_run  },
+    {"key",   cmd_key  },
+};
+
+int main(int argc, char **argv)
+{
+    argp_err_exit_status = EXIT_USAGE;
+    signal(SIGPIPE, SIG_IGN);
+    for (unsigned i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++) {
+        static char name[32];
+        if (strcmp(argv[1], commands[i].name) != 0)
+            continue;
+        snprintf(name, sizeof(name), "verbena lab %s", commands[i].name);
+        argv[1] = name;
+        program_invocation_name = name;
+        program_invocation_short_name = name;
+        return commands[i].main(argc - 1, argv + 1);
+    }
+    return complain(EXIT_USAGE,
+                    "is followed by local, serve, run or key; `verbena help lab' tells more");
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#define _GNU_SOURCE
+/*
+ * lab_record.c: figures become members. Times are integers of ns and end with _ns; a ratio is
+ * better when it is larger.
+ */
+#include "lab/lab_record.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "lab/lab_verdict.h"
+
+static json_t *rounded(double value, double steps)
+{
+    return json_real(round(value * steps) / steps);
+}
+
+static json_t *histogram(const struct lab_hist *h)
+{
+    json_t *all = json_array();
+    unsigned at = 0;
+    uint64_t highest, count;
+    while (lab_hist_next(h, &at, &highest, &count))
+        json_array_append_new(all, json_pack("[I,I]", (json_int_t)highest, (json_int_t)count));
+    return all;
+}
+
+static void add_measure(json_t *measures, struct lab_measure m, const struct lab_hist *h,
+                        double ratio)
+{
+    static const struct {
+        const char *name;
+        unsigned permille;
+    } points[] = {
+        {"p50_ns",  500 },
+        {"p99_ns",  990 },
+        {"p999_ns", 999 },
+        {"max_ns",  1000}
+    };
+    if (m.name == NULL || h->samples == 0)
+        return;
+    json_t *o = json_pack("{s:s,s:s,s:s,s:s,s:I,s:I,s:I}", "name", m.name, "clock", "source",
+                          "starts", m.starts, "stops", m.stops, "samples", (json_int_t)h->samples,
+                          "mean_ns", (json_int_t)lab_hist_mean(h), "min_ns", (json_int_t)h->min);
+    for (unsigned i = 0; i < sizeof(points) / sizeof(points[0]); i++)
+        json_object_set_new(o, points[i].name,
+                            json_integer((json_int_t)lab_hist_permille(h, points[i].permille)));
+    if (ratio > 0)
+        json_object_set_new(o, "latency_ratio_tcp", rounded(ratio, 1e4));
+    json_object_set_new(o, "histogram_ns", histogram(h));
+    json_array_append_new(measures, o);
+}
+
+static json_t *case_json(const struct lab_settings *s, const struct lab_run *run,
+                         const struct lab_result *r)
+{
+    json_t *measures = json_array();
+    double throughput = lab_verdict_throughput_ratio(run, r);
+    double limit = lab_verdict_memcpy_ratio(s, run, r);
+    double latency = lab_verdict_latency_ratio(run, r);
+    bool acknowledged = lab_verdict_latency(r) == &r->acknowledged;
+    add_measure(measures, lab_case_completion(r->c.op), &r->completion, acknowledged ? 0 : latency);
+    add_measure(measures, lab_case_acknowledged(r->c.op), &r->acknowledged,
+                acknowledged ? latency : 0);
+    json_t *o =
+        json_pack("{s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:O}", "op", lab_case_name(&r->c),
+                  "transport",
+                  r->c.op == LAB_TCP ? "tcp" : lab_transport_name((enum lab_transport)s->transport),
+                  "size", (json_int_t)r->c.size, "depth", (json_int_t)r->c.depth, "messages",
+                  (json_int_t)r->c.iterations, "warmup", (json_int_t)r->c.warmup, "elapsed_ns",
+                  (json_int_t)r->elapsed_ns, "gbps", rounded(lab_verdict_gbps(r), 1e6),
+                  "messages_per_s", rounded(lab_verdict_rate(r), 1), "measures", measures, "source",
+                  lab_side_json(&r->source), "target", r->target);
+    if (throughput > 0)
+        json_object_set_new(o, "throughput_ratio_tcp", rounded(throughput, 1e4));
+    if (limit > 0)
+        json_object_set_new(o, "throughput_ratio_memcpy", rounded(limit, 1e6));
+    return o;
+}
+
+static json_t *memcpy_json(const struct lab_settings *s, const struct lab_run *run)
+{
+    json_t *all = json_array();
+    for (uint32_t i = 0; i < s->sizes.count; i++)
+        if (run->memcpy_ns[i] > 0)
+            json_array_append_new(
+                all, json_pack("{s:I,s:I,s:o}", "size", (json_int_t)s->sizes.value[i], "ns",
+                               (json_int_t)run->memcpy_ns[i], "gbps",
+                               rounded(8.0 * s->sizes.value[i] / (double)run->memcpy_ns[i], 1e3)));
+    return all;
+}
+
+static json_t *settings_json(const struct lab_settings *s)
+{
+    json_t *o = json_object();
+    for (unsigned i = 0; i < lab_setting_count; i++) {
+        char text[LAB_MAX_TEXT + LAB_MAX_LIST * 12];
+        lab_settings_text(s, i, text, sizeof(text));
+        json_object_set_new(o, lab_setting_table[i].name, json_string(text));
+    }
+    return o;
+}
+
+static json_t *now_json(void)
+{
+    char text[32];
+    time_t now = time(NULL);
+    struct tm t;
+    gmtime_r(&now, &t);
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &t);
+    return json_string(text);
+}
+
+json_t *lab_record_make(const struct lab_end *e, const struct lab_run *run, const char *error)
+{
+    json_t *cases = json_array();
+    for (unsigned i = 0; i < run->count; i++)
+        json_array_append_new(cases, case_json(&e->settings, run, &run->results[i]));
+    json_t *o = json_pack("{s:s,s:i,s:o,s:o,s:o,s:O?,s:o,s:o}", "record", "verbena lab", "version",
+                          LAB_RECORD_VERSION, "ended", now_json(), "settings",
+                          settings_json(&e->settings), "source", lab_session_self(e), "target",
+                          run->target, "memcpy", memcpy_json(&e->settings, run), "cases", cases);
+    if (error != NULL)
+        json_object_set_new(o, "error", json_string(error));
+    else
+        json_object_set_new(o, "verdict", lab_verdict_make(&e->settings, run));
+    return o;
+}
+
+int lab_record_write(const json_t *record, FILE *out)
+{
+    errno = 0;
+    if (json_dumpf(record, out, JSON_COMPACT | JSON_REAL_PRECISION(10)) != 0 ||
+        fputc('\n', out) == EOF || fflush(out) != 0)
+        return errno != 0 ? -errno : -EIO;
+    return 0;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lab_report.c: the record as text: a table of figures, where the time went, and the verdict.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "lab/lab_record.h"
+#include "lab/lab_side.h"
+
+const char *lab_report_bytes(uint64_t bytes, char out[24])
+{
+    unsigned long long n = bytes;
+    if (n >= 1 << 20 && n % (1 << 20) == 0)
+        snprintf(out, 24, "%lluMiB", n >> 20);
+    else if (n >= 1 << 10 && n % (1 << 10) == 0)
+        snprintf(out, 24, "%lluKiB", n >> 10);
+    else
+        snprintf(out, 24, "%lluB", n);
+    return out;
+}
+
+static long long integer(const json_t *o, const char *name)
+{
+    return json_integer_value(json_object_get(o, name));
+}
+
+static const char *text(const json_t *o, const char *name)
+{
+    const char *t = json_string_value(json_object_get(o, name));
+    return t != NULL ? t : "?";
+}
+
+static void print_us(FILE *out, long long ns)
+{
+    double us = (double)ns / 1e3;
+    fprintf(out, us < 1e4 ? " %8.1f" : " %8.0f", us);
+}
+
+static void print_ratio(FILE *out, const json_t *o, const char *name)
+{
+    const json_t *value = json_object_get(o, name);
+    if (value == NULL)
+        fprintf(out, " %7s", "-");
+    else
+        fprintf(out, " %7.*f", json_number_value(value) < 0.1 ? 3 : 2, json_number_value(value));
+}
+
+static void print_measure(FILE *out, const json_t *m)
+{
+    static const char *const points[] = {"mean_ns", "p50_ns", "p99_ns", "p999_ns", "max_ns"};
+    for (unsigned i = 0; i < sizeof(points) / sizeof(points[0]); i++)
+        print_us(out, integer(m, points[i]));
+}
+
+static void print_case(FILE *out, const json_t *c)
+{
+    char size[24];
+    size_t i;
+    json_t *m;
+    lab_report_bytes((uint64_t)integer(c, "size"), size);
+    json_array_foreach(json_object_get(c, "measures"), i, m)
+    {
+        fprintf(out, "%-40s %7s %5lld", text(m, "name"), size, integer(c, "depth"));
+        print_measure(out, m);
+        print_ratio(out, m, "latency_ratio_tcp");
+        if (i == 0) {
+            fprintf(out, " %8.3f %8.1f", json_number_value(json_object_get(c, "gbps")),
+                    json_number_value(json_object_get(c, "messages_per_s")) / 1e3);
+            print_ratio(out, c, "throughput_ratio_tcp");
+            print_ratio(out, c, "throughput_ratio_memcpy");
+        }
+        fputc('\n', out);
+    }
+}
+
+static void print_side(FILE *out, const json_t *c, const char *side)
+{
+    const json_t *s = json_object_get(c, side), *parts = json_object_get(s, "parts_ns");
+    char size[24];
+    double wall = (double)integer(s, "wall_ns");
+    fprintf(out, "%-10s %7s %5lld  %s", text(c, "op"),
+            lab_report_bytes((uint64_t)integer(c, "size"), size), integer(c, "depth"), side);
+    for (unsigned p = 0; p < LAB_PARTS; p++)
+        fprintf(out, " %8.1f",
+                wall > 0 ? 100.0 * (double)integer(parts, lab_part_name((enum lab_part)p)) / wall
+                         : 0);
+    fprintf(out, " %8.1f %8.1f %9.1f\n",
+            wall > 0 ? 1e5 * (double)integer(s, "cpu_user_us") / wall : 0,
+            wall > 0 ? 1e5 * (double)integer(s, "cpu_system_us") / wall : 0,
+            (double)integer(s, "memory_kib") / 1024);
+}
+
+/* What changed of the device's counters that tells of trouble. */
+static void print_trouble(FILE *out, const json_t *c, const char *side)
+{
+    static const char *const words[] = {"retr", "rnr", "nak", "out_of_seq",
+                                        "drop", "err", "dup", "lost"};
+    const char *name;
+    json_t *value;
+    json_object_foreach(json_object_get(json_object_get(c, side), "counters"), name, value)
+    {
+        for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+            if (strstr(name, words[i]) == NULL)
+                continue;
+            fprintf(out, "%s of %lld bytes at depth %lld, %s: %s %lld\n", text(c, "op"),
+                    integer(c, "size"), integer(c, "depth"), side, name,
+                    (long long)json_integer_value(value));
+            break;
+        }
+    }
+}
+
+static void print_end(FILE *out, const json_t *record, const char *side)
+{
+    const json_t *s = json_object_get(record, side);
+    if (json_is_object(s))
+        fprintf(out, "%s: %s, device %s, GID %s, MTU %lld, %lld CPUs, Linux %s\n", side,
+                text(s, "host"), text(s, "device"), text(s, "gid"), integer(s, "mtu"),
+                integer(s, "cpus"), text(s, "kernel"));
+}
+
+static void print_tables(FILE *out, const json_t *cases)
+{
+    size_t i;
+    json_t *c;
+    fprintf(out, "\n%-40s %7s %5s %8s %8s %8s %8s %8s %7s %8s %8s %7s %7s\n", "measure (us)",
+            "size", "depth", "mean", "p50", "p99", "p99.9", "max", "x TCP", "Gbit/s", "1000/s",
+            "x TCP", "x copy");
+    json_array_foreach(cases, i, c) print_case(out, c);
+    fprintf(out, "\nWhere the time went, in %% of each case's:\n%-10s %7s %5s  %-6s", "op", "size",
+            "depth", "end");
+    for (unsigned p = 0; p < LAB_PARTS; p++)
+        fprintf(out, " %8s", lab_part_name((enum lab_part)p));
+    fprintf(out, " %8s %8s %9s\n", "user", "system", "MiB");
+    json_array_foreach(cases, i, c)
+    {
+        print_side(out, c, "source");
+        print_side(out, c, "target");
+    }
+    fputc('\n', out);
+    json_array_foreach(cases, i, c)
+    {
+        print_trouble(out, c, "source");
+        print_trouble(out, c, "target");
+    }
+}
+
+/* Which clock, from where to where: once for each measure. */
+static void print_clocks(FILE *out, const json_t *cases)
+{
+    json_t *seen = json_object(), *c, *m;
+    size_t i, k;
+    fprintf(out, "All times are of the source's clock:\n");
+    json_array_foreach(cases, i, c)
+    {
+        json_array_foreach(json_object_get(c, "measures"), k, m)
+        {
+            if (json_object_get(seen, text(m, "name")) != NULL)
+                continue;
+            json_object_set_new(seen, text(m, "name"), json_true());
+            fprintf(out, "  %s: starts %s; stops when %s\n", text(m, "name"), text(m, "starts"),
+                    text(m, "stops"));
+        }
+    }
+    json_decref(seen);
+    fprintf(
+        out,
+        "x TCP: how many times better than the same over TCP, 1 is alike; x copy: throughput over "
+        "memcpy's.\n");
+}
+
+int lab_report_write(const json_t *record, FILE *out)
+{
+    const json_t *cases = json_object_get(record, "cases");
+    const json_t *verdict = json_object_get(record, "verdict");
+    size_t i;
+    json_t *finding;
+    errno = 0;
+    print_end(out, record, "source");
+    print_end(out, record, "target");
+    if (json_array_size(cases) > 0) {
+        print_tables(out, cases);
+        print_clocks(out, cases);
+    }
+    fputc('\n', out);
+    json_array_foreach(json_object_get(verdict, "findings"), i, finding)
+        fprintf(out, "- %s\n", json_string_value(finding));
+    if (verdict != NULL)
+        fprintf(out, "Verdict: %s.\n", text(verdict, "summary"));
+    if (fflush(out) != 0)
+        return errno != 0 ? -errno : -EIO;
+    return 0;
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#define _GNU_SOURCE
+/*
+ * lab_session.c: what is said over the control connection, in its order: settings, then for each
+ * case its figures, endpoints, "ready" from both, the data, "done", and the target's result; at
+ * last "end".
+ */
+#include "lab/lab_session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "lab/lab_net.h"
+
+static int from_control(struct lab_end *e, int error)
+{
+    if (error != 0)
+        lab_message_copy(e->message, e->control.message);
+    return error;
+}
+
+static json_t *receive(struct lab_end *e, const char *type)
+{
+    json_t *o = lab_control_receive(&e->control, type);
+    if (o == NULL)
+        from_control(e, -EPIPE);
+    return o;
+}
+
+/* A message without contents. */
+static int say(struct lab_end *e, const char *type)
+{
+    return from_control(e, lab_control_send(&e->control, type, json_object()));
+}
+
+static int await(struct lab_end *e, const char *type)
+{
+    json_t *o = receive(e, type);
+    json_decref(o);
+    return o == NULL ? -EPIPE : 0;
+}
+
+json_t *lab_session_self(const struct lab_end *e)
+{
+    struct utsname u;
+    char gid[40] = "";
+    uname(&u);
+    for (unsigned i = 0; i < 16; i++)
+        snprintf(gid + strlen(gid), sizeof(gid) - strlen(gid), "%02x%s", e->rig.gid.raw[i],
+                 i % 2 == 1 && i < 15 ? ":" : "");
+    return json_pack(
+        "{s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:I}", "program", VERBENA_VERSION, "host",
+        u.nodename, "kernel", u.release, "machine", u.machine, "device", e->rig.name, "gid", gid,
+        "gid_index", e->rig.gid_index, "port", (int)e->rig.port, "mtu",
+        e->rig.name[0] != '\0' ? (int)lab_rig_mtu_bytes(e->rig.port_attr.active_mtu) : 0, "cpus",
+        (int)sysconf(_SC_NPROCESSORS_ONLN), "register_ns", (json_int_t)e->rig.register_ns);
+}
+
+static json_t *settings_json(const struct lab_settings *s)
+{
+    json_t *o = json_object();
+    for (unsigned i = 0; i < lab_setting_count; i++) {
+        char text[LAB_MAX_TEXT + LAB_MAX_LIST * 12];
+        if (!lab_setting_table[i].agreed)
+            continue;
+        lab_settings_text(s, i, text, sizeof(text));
+        json_object_set_new(o, lab_setting_table[i].name, json_string(text));
+    }
+    return o;
+}
+
+static int propose(struct lab_end *e)
+{
+    int error =
+        from_control(e, lab_control_send(&e->control, "settings", settings_json(&e->settings)));
+    return error != 0 ? error : await(e, "agreed");
+}
+
+/* What the source wants, as if it were said on our command line. */
+static int read_settings(struct lab_end *e, const json_t *o, struct lab_settings *theirs)
+{
+    lab_settings_init(theirs);
+    for (unsigned i = 0; i < lab_setting_count; i++) {
+        const char *text;
+        if (!lab_setting_table[i].agreed)
+            continue;
+        text = lab_control_text(&e->control, o, lab_setting_table[i].name);
+        if (text == NULL)
+            return from_control(e, -EPROTO);
+        if (lab_settings_set(theirs, i, text, e->message) != 0)
+            return -EPROTO;
+    }
+    return lab_settings_check(theirs, e->message);
+}
+
+static int consider(struct lab_end *e)
+{
+    struct lab_settings theirs;
+    json_t *o = receive(e, "settings");
+    if (o == NULL)
+        return -EPIPE;
+    int error = read_settings(e, o, &theirs);
+    json_decref(o);
+    if (error == 0)
+        error = lab_settings_agree(&e->settings, &theirs, e->message);
+    if (error != 0)
+        return error;
+    lab_settings_adopt(&e->settings, &theirs);
+    e->control.timeout_ns = e->settings.timeout_ns;
+    return say(e, "agreed");
+}
+
+/* The baseline's connection comes to the same port as the control connection, and says a random
+ * word that was told over that. */
+static int open_data(struct lab_end *e)
+{
+    uint8_t word[LAB_KEY_BYTES];
+    char text[2 * LAB_KEY_BYTES + 1];
+    lab_key_random(word);
+    for (unsigned i = 0; i < LAB_KEY_BYTES; i++)
+        snprintf(text + 2 * (size_t)i, 3, "%02x", word[i]);
+    int error =
+        from_control(e, lab_control_send(&e->control, "data", json_pack("{s:s}", "word", text)));
+    if (error != 0)
+        return error;
+    e->data = lab_net_again(e->control.fd, e->settings.timeout_ns, e->message);
+    if (e->data < 0)
+        return e->data;
+    if (write(e->data, text, sizeof(text)) != (ssize_t)sizeof(text)) {
+        snprintf(e->message, sizeof(e->message), "the TCP connection of the baseline: %s",
+                 strerror(errno));
+        return -EPIPE;
+    }
+    return await(e, "data-open");
+}
+
+static bool has_word(int fd, const char *text, uint64_t timeout_ns)
+{
+    char got[2 * LAB_KEY_BYTES + 1];
+    struct timeval limit = {(time_t)(timeout_ns / 1000000000 + 1), 0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    return recv(fd, got, sizeof(got), MSG_WAITALL) == (ssize_t)sizeof(got) &&
+           memcmp(got, text, sizeof(got)) == 0;
+}
+
+static int accept_data(struct lab_end *e)
+{
+    json_t *o = receive(e, "data");
+    if (o == NULL)
+        return -EPIPE;
+    const char *text = lab_control_text(&e->control, o, "word");
+    int error = text == NULL || strlen(text) != 2 * LAB_KEY_BYTES ? -EPROTO : 0;
+    if (error == 0) {
+        e->data = lab_net_accept(e->listener, e->settings.timeout_ns, e->message);
+        error = e->data < 0 ? e->data : 0;
+    }
+    if (error == 0 && !has_word(e->data, text, e->settings.timeout_ns)) {
+        snprintf(e->message, sizeof(e->message), "a stranger connected instead of the baseline");
+        error = -EACCES;
+    }
+    json_decref(o);
+    return error == 0 ? say(e, "data-open") : error;
+}
+
+static int open_rig(struct lab_end *e)
+{
+    uint8_t own[16];
+    int error = lab_net_gid(e->control.fd, own);
+    if (error == 0)
+        error = lab_rig_open(&e->rig, &e->settings, own, e->message);
+    else
+        snprintf(e->message, sizeof(e->message), "control connection: %s", strerror(-error));
+    return error;
+}
+
+int lab_session_open(struct lab_end *e, int fd, const uint8_t key[LAB_KEY_BYTES])
+{
+    e->data = -1;
+    int error =
+        from_control(e, lab_control_open(&e->control, fd, e->serving, key, e->settings.timeout_ns));
+    e->control.doing = "agreeing on settings";
+    if (error == 0)
+        error = e->serving ? consider(e) : propose(e);
+    e->control.doing = "opening devices";
+    if (error == 0)
+        error = open_rig(e);
+    if (error == 0 && e->settings.baseline != 0)
+        error = e->serving ? accept_data(e) : open_data(e);
+    return error;
+}
+
+void lab_session_close(struct lab_end *e, bool failed)
+{
+    if (failed)
+        lab_control_give_up(&e->control, e->message);
+    lab_rig_close(&e->rig);
+    if (e->data >= 0)
+        close(e->data);
+    e->data = -1;
+    lab_control_close(&e->control);
+}
+
+/* Where something failed because the peer had failed before, its own words are better than ours. */
+static int prefer_peer(struct lab_end *e, int error)
+{
+    json_t *o = NULL;
+    if (error != 0 && !e->control.peer_knows && lab_control_pending(&e->control, 100)) {
+        if (lab_control_hear(&e->control, "nothing", &o) < 0 && e->control.peer_knows)
+            from_control(e, error);
+        json_decref(o);
+    }
+    return error;
+}
+
+static int join_queue(struct lab_end *e, struct lab_queue *q)
+{
+    struct lab_endpoint peer;
+    int error =
+        from_control(e, lab_control_send(&e->control, "endpoint", lab_endpoint_json(&q->self)));
+    json_t *o = error == 0 ? receive(e, "endpoint") : NULL;
+    if (o == NULL)
+        return -EPIPE;
+    bool right = lab_endpoint_parse(&e->control, o, &peer);
+    json_decref(o);
+    if (!right)
+        return from_control(e, -EPROTO);
+    error = lab_queue_connect(q, &peer);
+    if (error != 0)
+        lab_message_copy(e->message, q->message);
+    return error;
+}
+
+/* Both: endpoints to and fro, the queue connected, and "ready" to and fro. q is NULL without one.
+ */
+static int join(struct lab_end *e, struct lab_queue *q)
+{
+    int error = q == NULL ? 0 : join_queue(e, q);
+    if (error == 0)
+        error = say(e, "ready");
+    return error != 0 ? error : await(e, "ready");
+}
+
+static int open_queue(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
+                      struct lab_side *side)
+{
+    struct lab_queue_plan plan = {
+        .transport = (enum lab_transport)e->settings.transport,
+        .depth = c->depth,
+        .events = e->settings.wait == LAB_EVENT,
+        .receives_data = e->serving && c->op == LAB_SEND,
+    };
+    if (plan.transport == LAB_UD && c->size > lab_rig_mtu_bytes(e->rig.port_attr.active_mtu)) {
+        snprintf(e->message, sizeof(e->message),
+                 "size: %u bytes are more than a datagram, whose limit is the MTU of %s, %u",
+                 c->size, e->rig.name, lab_rig_mtu_bytes(e->rig.port_attr.active_mtu));
+        return -EMSGSIZE;
+    }
+    if (c->op == LAB_ATOMIC && e->rig.device.atomic_cap == IBV_ATOMIC_NONE) {
+        snprintf(e->message, sizeof(e->message), "op: %s has no atomics", e->rig.name);
+        return -EOPNOTSUPP;
+    }
+    int error = lab_queue_open(q, &e->rig, side, &plan);
+    if (error != 0)
+        lab_message_copy(e->message, q->message);
+    return error;
+}
+
+static int run_data(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
+                    struct lab_side *side, struct lab_result *r)
+{
+    int error;
+    lab_side_begin(side, e->rig.name, e->rig.port);
+    if (c->op == LAB_TCP)
+        error = r != NULL ? lab_tcp_source(e, c, r) : lab_tcp_target(e, c, side);
+    else
+        error = r != NULL ? lab_source_run(e, c, q, r) : lab_target_run(e, c, q, side);
+    lab_side_end(side, e->rig.name, e->rig.port);
+    return error;
+}
+
+/* r: the source's, NULL at the target. */
+static int move(struct lab_end *e, const struct lab_case *c, struct lab_side *side,
+                struct lab_result *r)
+{
+    struct lab_queue q = {0};
+    int error = c->op == LAB_TCP ? 0 : open_queue(e, c, &q, side);
+    if (error == 0 && e->serving && c->op != LAB_TCP)
+        error = lab_target_prepare(e, c, &q, side);
+    if (error == 0)
+        error = join(e, c->op == LAB_TCP ? NULL : &q);
+    if (error == 0)
+        error = run_data(e, c, &q, side, r);
+    if (error == 0 && r != NULL)
+        error = say(e, "done");
+    if (error == 0 && c->op == LAB_TCP && r == NULL)
+        error = await(e, "done");
+    /* The source's queue stays until the target has ended, too: it may owe it an answer. */
+    if (error == 0 && r != NULL && (r->target = receive(e, "result")) == NULL)
+        error = -EPIPE;
+    error = prefer_peer(e, error);
+    lab_queue_close(&q);
+    return error;
+}
+
+static int drive_case(struct lab_end *e, const struct lab_case *c, struct lab_result *r)
+{
+    char doing[96];
+    snprintf(doing, sizeof(doing), "running %s of %u bytes at depth %u", lab_case_name(c), c->size,
+             c->depth);
+    e->control.doing = doing;
+    json_t *o =
+        json_pack("{s:i,s:I,s:I,s:I,s:I,s:I}", "op", (int)c->op, "size", (json_int_t)c->size,
+                  "depth", (json_int_t)c->depth, "warmup", (json_int_t)c->warmup, "iterations",
+                  (json_int_t)c->iterations, "first", (json_int_t)c->first);
+    int error = from_control(e, lab_control_send(&e->control, "case", o));
+    r->c = *c;
+    if (error == 0)
+        error = move(e, c, &r->source, r);
+    e->control.doing = "between cases";
+    return error;
+}
+
+static unsigned ops_of(const struct lab_settings *s, unsigned ops[LAB_OPS + 1])
+{
+    unsigned n = 0;
+    if (s->baseline != 0)
+        ops[n++] = LAB_TCP;
+    for (unsigned op = 0; op < LAB_OPS; op++)
+        if ((s->ops >> op & 1) != 0)
+            ops[n++] = op;
+    return n;
+}
+
+/* Atomics have one size. */
+static bool applies(const struct lab_settings *s, unsigned op, uint32_t size_place)
+{
+    return op != LAB_ATOMIC || size_place == 0 || s->sizes.count == 0;
+}
+
+static unsigned count_cases(const struct lab_settings *s, const unsigned *ops, unsigned n)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < n; i++)
+        for (uint32_t size = 0; size < s->sizes.count; size++)
+            count += applies(s, ops[i], size) ? s->depths.count : 0;
+    return count;
+}
+
+static int drive_size(struct lab_end *e, struct lab_run *run, uint32_t place, const unsigned *ops,
+                      unsigned n, uint64_t *sequence, lab_progress *progress)
+{
+    const struct lab_settings *s = &e->settings;
+    if (s->baseline != 0)
+        run->memcpy_ns[place] = lab_tcp_memcpy_ns(e, s->sizes.value[place]);
+    for (uint32_t depth = 0; depth < s->depths.count; depth++) {
+        for (unsigned i = 0; i < n; i++) {
+            struct lab_case c = {
+                .op = ops[i],
+                .size = ops[i] == LAB_ATOMIC ? 8 : s->sizes.value[place],
+                .depth = s->depths.value[depth],
+                .warmup = s->warmup,
+                .iterations = lab_settings_iterations(s, s->sizes.value[place]),
+                .first = *sequence,
+            };
+            if (!applies(s, ops[i], place))
+                continue;
+            progress(&c, run->count, run->planned);
+            int error = drive_case(e, &c, &run->results[run->count]);
+            if (error != 0)
+                return error;
+            run->count++;
+            *sequence += lab_case_messages(&c);
+        }
+    }
+    return 0;
+}
+
+int lab_session_drive(struct lab_end *e, struct lab_run *run, lab_progress *progress)
+{
+    unsigned ops[LAB_OPS + 1], n = ops_of(&e->settings, ops);
+    uint64_t sequence = 0;
+    int error = 0;
+    *run = (struct lab_run){.planned = count_cases(&e->settings, ops, n)};
+    run->results = calloc(run->planned, sizeof(*run->results));
+    if (run->results == NULL) {
+        snprintf(e->message, sizeof(e->message), "out of memory for %u cases", run->planned);
+        return -ENOMEM;
+    }
+    for (uint32_t size = 0; size < e->settings.sizes.count && error == 0; size++)
+        error = drive_size(e, run, size, ops, n, &sequence, progress);
+    e->control.doing = "ending";
+    if (error == 0)
+        error =
+            from_control(e, lab_control_send(&e->control, "case", json_pack("{s:b}", "end", 1)));
+    if (error == 0 && (run->target = receive(e, "self")) == NULL)
+        error = -EPIPE;
+    return error;
+}
+
+void lab_run_clear(struct lab_run *run)
+{
+    for (unsigned i = 0; run->results != NULL && i < run->planned; i++) {
+        lab_side_clear(&run->results[i].source);
+        json_decref(run->results[i].target);
+    }
+    free(run->results);
+    json_decref(run->target);
+    *run = (struct lab_run){0};
+}
+
+static int parse_case(struct lab_end *e, const json_t *o, struct lab_case *c)
+{
+    uint64_t op, size, depth;
+    struct lab_control *k = &e->control;
+    if (!lab_control_number(k, o, "op", LAB_TCP, &op) ||
+        !lab_control_number(k, o, "size", e->rig.pool.slot_bytes, &size) ||
+        !lab_control_number(k, o, "depth", e->rig.pool.slots, &depth) ||
+        !lab_control_number(k, o, "warmup", 1000000000, &c->warmup) ||
+        !lab_control_number(k, o, "iterations", 1000000000, &c->iterations) ||
+        !lab_control_number(k, o, "first", INT64_MAX / 2, &c->first))
+        return from_control(e, -EPROTO);
+    c->op = (unsigned)op;
+    c->size = (uint32_t)size;
+    c->depth = (uint32_t)depth;
+    if (c->size == 0 || c->depth == 0 || lab_case_messages(c) == 0 ||
+        (c->op == LAB_TCP && e->data < 0)) {
+        snprintf(e->message, sizeof(e->message), "the peer sent no right 'case'");
+        return -EPROTO;
+    }
+    return 0;
+}
+
+static int serve_case(struct lab_end *e, const json_t *o)
+{
+    struct lab_case c;
+    struct lab_side side = {0};
+    char doing[96];
+    int error = parse_case(e, o, &c);
+    if (error != 0)
+        return error;
+    snprintf(doing, sizeof(doing), "running %s of %u bytes at depth %u", lab_case_name(&c), c.size,
+             c.depth);
+    e->control.doing = doing;
+    error = move(e, &c, &side, NULL);
+    if (error == 0)
+        error = from_control(e, lab_control_send(&e->control, "result", lab_side_json(&side)));
+    lab_side_clear(&side);
+    e->control.doing = "between cases";
+    return error;
+}
+
+int lab_session_serve(struct lab_end *e)
+{
+    e->control.doing = "between cases";
+    for (;;) {
+        json_t *o = receive(e, "case");
+        if (o == NULL)
+            return -EPIPE;
+        bool end = json_is_true(json_object_get(o, "end"));
+        int error = end ? 0 : serve_case(e, o);
+        json_decref(o);
+        if (end)
+            return from_control(e, lab_control_send(&e->control, "self", lab_session_self(e)));
+        if (error != 0)
+            return error;
+    }
+}

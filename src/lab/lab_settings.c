@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lab_settings.c: the table, and how a text becomes a value of each kind.
+ */
+#include "lab/lab_settings.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum kind { COUNT, BYTES, COUNTS, SIZES, CHOICE, CHOICES, TIME, RATE, RATIO, TEXT, GID };
+
+static const char *const op_names[] = {"write", "write-imm", "read", "send", "atomic", NULL};
+static const char *const transport_names[] = {"rc", "uc", "ud", NULL};
+static const char *const wait_names[] = {"poll", "event", NULL};
+static const char *const switch_names[] = {"off", "on", NULL};
+static const char *const plant_names[] = {"none", "wrong-data", "stale-data", "early-reuse", NULL};
+
+struct rule {
+    enum kind kind;
+    unsigned offset;
+    uint64_t min, max; /* of each value; a text's length */
+    const char *const *names;
+    const char *normal; /* the text that holds when nothing is said */
+};
+
+#define AT(field) offsetof(struct lab_settings, field)
+#define ANY       (LAB_ROLE_LOCAL | LAB_ROLE_SERVE | LAB_ROLE_RUN)
+#define MEASURES  (LAB_ROLE_LOCAL | LAB_ROLE_RUN)
+#define REMOTE    (LAB_ROLE_SERVE | LAB_ROLE_RUN)
+
+const struct lab_setting lab_setting_table[] = {
+    {"op",           "LIST",    "Operations, of write, write-imm, read, send, atomic",                    true,  ANY           },
+    {"transport",    "NAME",    "rc, uc or ud",                                                           true,  ANY           },
+    {"size",         "LIST",    "Bytes of a message, for example 64,4KiB,1MiB",                           true,  ANY           },
+    {"depth",        "LIST",    "How many messages are under way at once",                                true,  ANY           },
+    {"slots",        "N",       "Slots of the pool",                                                      true,  ANY           },
+    {"slot-bytes",   "BYTES",   "Size of a slot",                                                         true,  ANY           },
+    {"iterations",   "N",       "Messages that are measured, for each case; 0: 1000, or 128 MiB of them",
+     true,                                                                                                       ANY           },
+    {"warmup",       "N",       "Messages before those",                                                  true,  ANY           },
+    {"signal-every", "N",       "One work request in N asks for a completion",                            true,  ANY           },
+    {"wait",         "HOW",     "poll, or event: sleep until the device wakes us",                        true,  ANY           },
+    {"baseline",     "on",      "The same over TCP, and memcpy: on or off",                               true,  ANY           },
+    {"timeout",      "TIME",    "Give up when nothing moves for so long",                                 true,  ANY           },
+    {"retry",        "TIME",    "uc and ud: send again what is not acknowledged for so long",             true,  ANY           },
+    {"plant",        "FAULT",   "Prove the detectors: wrong-data, stale-data or early-reuse",             true,  ANY           },
+    {"device",       "NAME",    "RDMA device; else the one of the address in use",                        false, ANY           },
+    {"gid-index",    "N",       "Entry of its GID table",                                                 false, ANY           },
+    {"key",          "FILE",    "The key that both ends share; `lab key FILE' makes one",                 false, REMOTE        },
+    {"peer",         "HOST",    "Where `lab serve' runs",                                                 false, LAB_ROLE_RUN  },
+    {"listen",       "ADDRESS", "Be reached by this address only",                                        false, LAB_ROLE_SERVE},
+    {"port",         "N",       "TCP port of the control connection",                                     false, REMOTE        },
+    {"json",         "FILE",    "Write the record of the run to FILE; - is standard output",              false, MEASURES      },
+    {"max-p99",      "TIME",    "Fail when the 99th percentile of a measure is above",                    false, MEASURES      },
+    {"min-gbps",     "GBPS",    "Fail when the throughput of a case is below",                            false, MEASURES      },
+    {"min-ratio",    "RATIO",   "Fail when the throughput of a case is below so many times TCP's",        false,
+     MEASURES                                                                                                                  },
+};
+
+static const struct rule rules[] = {
+    {CHOICES, AT(ops),                0,       0,                op_names,        "write,write-imm,read,send,atomic"},
+    {CHOICE,  AT(transport),          0,       0,                transport_names, "rc"                              },
+    {SIZES,   AT(sizes),              2,       LAB_MAX_SIZE,     NULL,            "64,4KiB,64KiB,1MiB"              },
+    {COUNTS,  AT(depths),             1,       LAB_MAX_SLOTS,    NULL,            "1,16"                            },
+    {COUNT,   AT(slots),              1,       LAB_MAX_SLOTS,    NULL,            "64"                              },
+    {BYTES,   AT(slot_bytes),         0,       LAB_MAX_SIZE,     NULL,            "0"                               },
+    {COUNT,   AT(iterations),         0,       1000000000,       NULL,            "0"                               },
+    {COUNT,   AT(warmup),             0,       1000000000,       NULL,            "100"                             },
+    {COUNT,   AT(signal_every),       1,       LAB_MAX_SLOTS,    NULL,            "1"                               },
+    {CHOICE,  AT(wait),               0,       0,                wait_names,      "poll"                            },
+    {CHOICE,  AT(baseline),           0,       0,                switch_names,    "on"                              },
+    {TIME,    AT(timeout_ns),         1000000, 3600000000000,    NULL,            "10s"                             },
+    {TIME,    AT(retry_ns),           1000000, 10000000000,      NULL,            "20ms"                            },
+    {CHOICE,  AT(plant),              0,       0,                plant_names,     "none"                            },
+    {TEXT,    AT(device),             1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
+    {GID,     AT(gid_index),          0,       255,              NULL,            "any"                             },
+    {TEXT,    AT(key),                1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
+    {TEXT,    AT(peer),               1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
+    {TEXT,    AT(listen),             1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
+    {COUNT,   AT(port),               1,       65535,            NULL,            "18470"                           },
+    {TEXT,    AT(json),               1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
+    {TIME,    AT(max_p99_ns),         1,       3600000000000,    NULL,            ""                                },
+    {RATE,    AT(min_kbps),           1,       10000000000,      NULL,            ""                                },
+    {RATIO,   AT(min_ratio_permille), 1,       1000000,          NULL,            ""                                },
+};
+
+enum { RULES = sizeof(rules) / sizeof(rules[0]) };
+_Static_assert(sizeof(lab_setting_table) / sizeof(lab_setting_table[0]) == RULES, "two halves");
+_Static_assert(RULES <= 64, "bits of given");
+const unsigned lab_setting_count = RULES;
+
+const char *lab_op_name(enum lab_op op)
+{
+    return op_names[op];
+}
+
+const char *lab_transport_name(enum lab_transport t)
+{
+    return transport_names[t];
+}
+
+static void *field(const struct lab_settings *s, unsigned place)
+{
+    return (char *)s + rules[place].offset;
+}
+
+int lab_settings_find(const char *name)
+{
+    for (unsigned i = 0; i < RULES; i++)
+        if (strcmp(lab_setting_table[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+static const struct unit byte_units[] = {
+    {"KiB", 1 << 10},
+    {"MiB", 1 << 20},
+    {"k",   1 << 10},
+    {"M",   1 << 20},
+    {"B",   1      },
+    {"",    1      },
+    {NULL,  0      },
+};
+static const struct unit time_units[] = {
+    {"ns", 1         },
+    {"us", 1000      },
+    {"ms", 1000000   },
+    {"s",  1000000000},
+    {NULL, 0         },
+};
+static const struct unit no_units[] = {
+    {"",   1},
+    {NULL, 0}
+};
+static const struct unit rate_units[] = {
+    {"",   1000000},
+    {NULL, 0      }
+};
+static const struct unit ratio_units[] = {
+    {"",   1000},
+    {"x",  1000},
+    {NULL, 0   }
+};
+
+/* A number with up to six decimals and a unit, the whole of text[0..n); false when it is something
+ * else, is no whole multiple of what is counted, or is too large. */
+static bool parse_number(const char *text, size_t n, const struct unit *units, uint64_t *out)
+{
+    uint64_t whole = 0, part = 0, scale = 1;
+    size_t at = 0;
+    for (; at < n && text[at] >= '0' && text[at] <= '9'; at++) {
+        whole = whole * 10 + (uint64_t)(text[at] - '0');
+        if (whole > 1ull << 40)
+            return false;
+    }
+    if (at == 0)
+        return false;
+    if (at < n && text[at] == '.') {
+        size_t first = ++at;
+        for (; at < n && text[at] >= '0' && text[at] <= '9' && scale < 1000000; at++) {
+            part = part * 10 + (uint64_t)(text[at] - '0');
+            scale *= 10;
+        }
+        if (at == first)
+            return false;
+    }
+    for (; units->name != NULL; units++) {
+        if (strlen(units->name) != n - at || strncmp(units->name, text + at, n - at) != 0)
+            continue;
+        if (whole > UINT64_MAX / 2 / units->factor || part * units->factor % scale != 0)
+            return false;
+        *out = whole * units->factor + part * units->factor / scale;
+        return true;
+    }
+    return false;
+}
+
+static bool parse_name(const char *const *names, const char *text, size_t n, uint64_t *out)
+{
+    for (uint64_t i = 0; names[i] != NULL; i++) {
+        if (strlen(names[i]) == n && strncmp(names[i], text, n) == 0) {
+            *out = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct unit *units_of(enum kind kind)
+{
+    switch (kind) {
+    case BYTES:
+    case SIZES:
+        return byte_units;
+    case TIME:
+        return time_units;
+    case RATE:
+        return rate_units;
+    case RATIO:
+        return ratio_units;
+    default:
+        return no_units;
+    }
+}
+
+static void list_names(const char *const *names, char *out, size_t bytes)
+{
+    size_t at = 0;
+    out[0] = '\0';
+    for (unsigned i = 0; names[i] != NULL && at < bytes; i++)
+        at += (size_t)snprintf(out + at, bytes - at, "%s%s", i > 0 ? ", " : "", names[i]);
+}
+
+static const char *example_of(enum kind kind)
+{
+    switch (kind) {
+    case BYTES:
+    case SIZES:
+        return "a number of bytes such as 64, 4KiB or 1MiB";
+    case TIME:
+        return "a time such as 20us, 1.5ms or 10s";
+    case RATE:
+        return "a number of Gbit/s such as 10 or 2.5";
+    case RATIO:
+        return "a ratio such as 1.5";
+    default:
+        return "a whole number";
+    }
+}
+
+/* One piece of a text; the message says what would have been right. */
+static int parse_piece(unsigned place, const char *text, size_t n, uint64_t *out,
+                       char message[LAB_MESSAGE_BYTES])
+{
+    const struct rule *r = &rules[place];
+    const char *name = lab_setting_table[place].name;
+    int width = n < 64 ? (int)n : 64;
+    if (r->kind == CHOICE || r->kind == CHOICES) {
+        char names[128];
+        if (parse_name(r->names, text, n, out))
+            return 0;
+        list_names(r->names, names, sizeof(names));
+        snprintf(message, LAB_MESSAGE_BYTES, "%s: '%.*s' is none of %s", name, width, text, names);
+        return -EINVAL;
+    }
+    if (!parse_number(text, n, units_of(r->kind), out)) {
+        snprintf(message, LAB_MESSAGE_BYTES, "%s: '%.*s' is not %s", name, width, text,
+                 example_of(r->kind));
+        return -EINVAL;
+    }
+    if (*out < r->min || *out > r->max) {
+        snprintf(message, LAB_MESSAGE_BYTES, "%s: %.*s is too %s", name, width, text,
+                 *out < r->min ? "small" : "large");
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static int parse_list(unsigned place, const char *text, struct lab_list *list, uint64_t *bits,
+                      char message[LAB_MESSAGE_BYTES])
+{
+    const char *name = lab_setting_table[place].name;
+    for (;;) {
+        size_t n = strcspn(text, ",");
+        uint64_t value;
+        int error = parse_piece(place, text, n, &value, message);
+        if (error != 0)
+            return error;
+        if (list->count == LAB_MAX_LIST) {
+            snprintf(message, LAB_MESSAGE_BYTES, "%s: more than %d values", name, LAB_MAX_LIST);
+            return -EINVAL;
+        }
+        for (uint32_t i = 0; i < list->count; i++) {
+            if (list->value[i] == value) {
+                snprintf(message, LAB_MESSAGE_BYTES, "%s: %.*s is there twice", name,
+                         n < 64 ? (int)n : 64, text);
+                return -EINVAL;
+            }
+        }
+        list->value[list->count++] = (uint32_t)value;
+        if (rules[place].kind == CHOICES)
+            *bits |= 1ull << value;
+        if (text[n] == '\0')
+            return 0;
+        text += n + 1;
+    }
+}
+
+static int parse_text(unsigned place, const char *text, char *out, char message[LAB_MESSAGE_BYTES])
+{
+    size_t n = strlen(text);
+    if (n < rules[place].min || n > rules[place].max) {
+        snprintf(message, LAB_MESSAGE_BYTES, "%s: %s", lab_setting_table[place].name,
+                 n == 0 ? "is empty" : "is too long");
+        return -EINVAL;
+    }
+    memcpy(out, text, n + 1);
+    return 0;
+}
+
+int lab_settings_set(struct lab_settings *s, unsigned place, const char *text,
+                     char message[LAB_MESSAGE_BYTES])
+{
+    const struct rule *r = &rules[place];
+    struct lab_list list = {0};
+    uint64_t value = 0;
+    int error;
+    switch (r->kind) {
+    case TEXT:
+        error = parse_text(place, text, field(s, place), message);
+        break;
+    case COUNTS:
+    case SIZES:
+    case CHOICES:
+        error = parse_list(place, text, &list, &value, message);
+        break;
+    case GID:
+        if (strcmp(text, "any") == 0) {
+            value = LAB_ANY_GID;
+            error = 0;
+            break;
+        }
+        /* fall through */
+    default:
+        error = parse_piece(place, text, strlen(text), &value, message);
+        break;
+    }
+    if (error != 0)
+        return error;
+    if (r->kind == COUNTS || r->kind == SIZES)
+        *(struct lab_list *)field(s, place) = list;
+    else if (r->kind != TEXT)
+        *(uint64_t *)field(s, place) = value;
+    s->given |= 1ull << place;
+    return 0;
+}
+
+void lab_settings_init(struct lab_settings *s)
+{
+    char message[LAB_MESSAGE_BYTES];
+    *s = (struct lab_settings){0};
+    for (unsigned i = 0; i < RULES; i++)
+        if (rules[i].normal[0] != '\0' && lab_settings_set(s, i, rules[i].normal, message) != 0)
+            abort(); /* the table's own fault */
+    s->given = 0;
+}
+
+static void text_of_number(enum kind kind, uint64_t value, char *out, unsigned bytes)
+{
+    unsigned long long v = value;
+    if (kind == RATE)
+        snprintf(out, bytes, "%llu.%06llu", v / 1000000, v % 1000000);
+    else if (kind == RATIO)
+        snprintf(out, bytes, "%llu.%03llu", v / 1000, v % 1000);
+    else
+        snprintf(out, bytes, "%llu%s", v, kind == TIME ? "ns" : "");
+}
+
+void lab_settings_text(const struct lab_settings *s, unsigned place, char *out, unsigned bytes)
+{
+    const struct rule *r = &rules[place];
+    const void *from = field(s, place);
+    const struct lab_list *list = from;
+    unsigned at = 0;
+    out[0] = '\0';
+    switch (r->kind) {
+    case TEXT:
+        snprintf(out, bytes, "%s", (const char *)from);
+        break;
+    case CHOICE:
+        snprintf(out, bytes, "%s", r->names[*(const uint64_t *)from]);
+        break;
+    case CHOICES:
+        for (unsigned i = 0; r->names[i] != NULL && at < bytes; i++)
+            if ((*(const uint64_t *)from >> i & 1) != 0)
+                at += (unsigned)snprintf(out + at, bytes - at, "%s%s", at > 0 ? "," : "",
+                                         r->names[i]);
+        break;
+    case COUNTS:
+    case SIZES:
+        for (uint32_t i = 0; i < list->count && at < bytes; i++)
+            at +=
+                (unsigned)snprintf(out + at, bytes - at, "%s%u", i > 0 ? "," : "", list->value[i]);
+        break;
+    case GID:
+        if (*(const uint64_t *)from == LAB_ANY_GID) {
+            snprintf(out, bytes, "any");
+            break;
+        }
+        /* fall through */
+    default:
+        text_of_number(r->kind, *(const uint64_t *)from, out, bytes);
+        break;
+    }
+}
+
+static uint32_t largest(const struct lab_list *list)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->value[i] > most)
+            most = list->value[i];
+    return most;
+}
+
+uint64_t lab_settings_iterations(const struct lab_settings *s, uint32_t size)
+{
+    uint64_t most = (128u << 20) / size;
+    if (s->iterations != 0)
+        return s->iterations;
+    return most > 1000 ? 1000 : most;
+}
+
+uint32_t lab_settings_slot_bytes(const struct lab_settings *s)
+{
+    uint32_t size = largest(&s->sizes);
+    if (s->slot_bytes != 0)
+        return (uint32_t)s->slot_bytes;
+    return size < 65536 ? 65536 : (size + 63) & ~63u;
+}
+
+/* What a transport does not offer is refused here and not by the device; unless nobody asked for
+ * it. */
+static int check_ops(struct lab_settings *s, char message[LAB_MESSAGE_BYTES])
+{
+    static const uint64_t offered[LAB_TRANSPORTS] = {
+        [LAB_RC] = (1 << LAB_OPS) - 1,
+        [LAB_UC] = 1 << LAB_WRITE | 1 << LAB_WRITE_IMM | 1 << LAB_SEND,
+        [LAB_UD] = 1 << LAB_SEND,
+    };
+    if ((s->given & 1) == 0)
+        s->ops &= offered[s->transport];
+    if (s->transport == LAB_UD && (s->given >> lab_settings_find("size") & 1) == 0)
+        s->sizes = (struct lab_list){
+            2, {64, 1024}
+        }; /* a datagram is a packet */
+    uint64_t missing = s->ops & ~offered[s->transport];
+    for (unsigned op = 0; op < LAB_OPS; op++) {
+        if ((missing >> op & 1) != 0) {
+            snprintf(message, LAB_MESSAGE_BYTES, "op: transport %s has no %s",
+                     transport_names[s->transport], op_names[op]);
+            return -EINVAL;
+        }
+    }
+    return 0;
+}
+
+int lab_settings_check(struct lab_settings *s, char message[LAB_MESSAGE_BYTES])
+{
+    int error = check_ops(s, message);
+    uint32_t slot_bytes = lab_settings_slot_bytes(s);
+    uint32_t size = largest(&s->sizes), depth = largest(&s->depths);
+    if (error != 0)
+        return error;
+    if (size > slot_bytes) {
+        snprintf(message, LAB_MESSAGE_BYTES, "size: %u bytes do not fit into slots of %u", size,
+                 slot_bytes);
+        return -EINVAL;
+    }
+    if (depth > s->slots) {
+        snprintf(message, LAB_MESSAGE_BYTES,
+                 "depth: %u messages under way need as many slots, not %llu", depth,
+                 (unsigned long long)s->slots);
+        return -EINVAL;
+    }
+    if (s->slots * slot_bytes > LAB_MAX_POOL_BYTES) {
+        snprintf(message, LAB_MESSAGE_BYTES, "slots: %llu of %u bytes are more than 1 GiB",
+                 (unsigned long long)s->slots, slot_bytes);
+        return -EINVAL;
+    }
+    if (s->min_ratio_permille != 0 && s->baseline == 0) {
+        snprintf(message, LAB_MESSAGE_BYTES, "min-ratio: needs the baseline, which is off");
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int lab_settings_agree(const struct lab_settings *here, const struct lab_settings *peer,
+                       char message[LAB_MESSAGE_BYTES])
+{
+    unsigned at = 0;
+    for (unsigned i = 0; i < RULES && at < LAB_MESSAGE_BYTES; i++) {
+        char mine[LAB_MAX_TEXT], theirs[LAB_MAX_TEXT];
+        if (!lab_setting_table[i].agreed || (here->given >> i & 1) == 0)
+            continue;
+        lab_settings_text(here, i, mine, sizeof(mine));
+        lab_settings_text(peer, i, theirs, sizeof(theirs));
+        if (strcmp(mine, theirs) != 0)
+            at += (unsigned)snprintf(message + at, LAB_MESSAGE_BYTES - at,
+                                     "%s%s is %s for `lab serve' and %s for `lab run'",
+                                     at > 0 ? "; " : "", lab_setting_table[i].name, mine, theirs);
+    }
+    return at > 0 ? -EINVAL : 0;
+}
+
+void lab_settings_adopt(struct lab_settings *here, const struct lab_settings *peer)
+{
+    for (unsigned i = 0; i < RULES; i++) {
+        if (!lab_setting_table[i].agreed)
+            continue;
+        if (rules[i].kind == COUNTS || rules[i].kind == SIZES)
+            memcpy(field(here, i), field(peer, i), sizeof(struct lab_list));
+        else
+            memcpy(field(here, i), field(peer, i), sizeof(uint64_t));
+    }
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lab_target.c: the end that answers: looks at what was written or sent to it and acknowledges, or
+ * makes what is read. It goes on until the source says over the control connection that it has seen
+ * the end.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lab/lab_case.h"
+
+enum { TRIES = 5 };
+
+struct place {
+    bool here;      /* has come, though an earlier one has not */
+    unsigned tries; /* times that its data were not there, or not whole */
+};
+
+struct target {
+    struct lab_end *e;
+    const struct lab_case *c;
+    struct lab_queue *q;
+    struct lab_side *side;
+    uint64_t next; /* the message that is to come; of reads, the one to be made */
+    uint64_t done; /* reads: all before it were acknowledged */
+    uint64_t
+        receives; /* unreliable: their count, which is the sequence number of the next one's slot */
+    struct place *place; /* unreliable, by slot */
+    uint64_t end;
+    bool told; /* the source has seen the end; what it sent before may be still to come */
+    struct lab_patience patience;
+};
+
+static int from_queue(struct target *t, int error)
+{
+    if (error < 0)
+        lab_message_copy(t->e->message, t->q->message);
+    return error;
+}
+
+static int from_pool(struct target *t, int error)
+{
+    if (error < 0)
+        lab_message_copy(t->e->message, t->e->rig.pool.message);
+    return error;
+}
+
+static int protocol(struct target *t, const char *what)
+{
+    snprintf(t->e->message, sizeof(t->e->message), "the peer sent %s instead of message #%llu",
+             what, (unsigned long long)t->next);
+    return -EPROTO;
+}
+
+/* The slot of a message is its sender's until it says otherwise. */
+static int offer(struct target *t, uint64_t sequence)
+{
+    struct lab_pool *p = &t->e->rig.pool;
+    uint32_t slot = lab_case_slot(t->e, sequence);
+    lab_slot_release(p, slot);
+    int error = from_pool(t, lab_slot_offer(p, slot, sequence));
+    if (error == 0 && t->c->op == LAB_SEND)
+        error = from_queue(t, lab_queue_receive(t->q, slot, lab_slot_bytes(p, slot), t->c->size));
+    return error;
+}
+
+static int make_readable(struct target *t)
+{
+    while (t->next < t->end && t->next - t->done < t->c->depth && lab_queue_has_room(t->q, 1)) {
+        int error = lab_case_make(t->e, t->side, t->c, t->next);
+        if (error == 0)
+            error = from_queue(t, lab_queue_note(t->q, LAB_NOTE_READY, t->next, t->c->size));
+        if (error != 0)
+            return error;
+        t->next++;
+    }
+    return 0;
+}
+
+static int start(struct target *t)
+{
+    struct lab_pool *p = &t->e->rig.pool;
+    int error = 0;
+    *lab_rig_counter(&t->e->rig) = 0;
+    if (t->c->op == LAB_READ || t->c->op == LAB_ATOMIC)
+        return 0;
+    if (t->e->settings.transport != LAB_RC && t->c->op != LAB_SEND)
+        return 0; /* the source's own, until it says that they are written; perhaps more than once
+                   */
+    if (t->e->settings.transport != LAB_RC) {
+        /* More than there are messages: copies take receives, too. */
+        for (; t->receives < 2 * t->c->depth && t->receives < p->slots && error == 0;
+             t->receives++) {
+            uint32_t i = (uint32_t)t->receives;
+            lab_slot_release(p, i);
+            error = from_pool(t, lab_slot_offer(p, i, i));
+            if (error == 0)
+                error = from_queue(t, lab_queue_receive(t->q, i, lab_slot_bytes(p, i), t->c->size));
+        }
+        return error;
+    }
+    for (uint32_t i = 0; i < t->c->depth && error == 0 && t->next + i < t->end; i++)
+        error = offer(t, t->next + i);
+    return error;
+}
+
+/* The message is here: looked at, its slot offered again, acknowledged, in this order, so that
+ * there is always a receive for what the acknowledgement allows to come. */
+static int take_message(struct target *t, uint64_t sequence)
+{
+    struct lab_pool *p = &t->e->rig.pool;
+    uint32_t slot = lab_case_slot(t->e, sequence);
+    struct lab_expect expect = lab_case_expect(t->e, t->c, sequence);
+    if (sequence != t->next || sequence >= t->end)
+        return protocol(t, "another message");
+    int error = from_pool(t, lab_slot_complete(p, slot));
+    if (error == 0) {
+        lab_side_check(t->side, lab_slot_bytes(p, slot), &expect);
+        error = from_pool(t, lab_slot_acknowledge(p, slot, sequence));
+    }
+    t->next++;
+    if (error == 0 && sequence + t->c->depth < t->end)
+        error = offer(t, sequence + t->c->depth);
+    return error == 0 ? from_queue(t, lab_queue_note(t->q, LAB_NOTE_ACK, sequence, t->c->size))
+                      : error;
+}
+
+/* Over UC and UD what comes may be the first, a copy, or the word of data that was lost. What is
+ * right and new counts; each that is right is acknowledged, for the acknowledgement before may have
+ * been lost. */
+static int take_unreliable(struct target *t, uint64_t sequence, const uint8_t *bytes)
+{
+    uint32_t slot = lab_case_slot(t->e, sequence);
+    struct lab_expect expect = lab_case_expect(t->e, t->c, sequence);
+    struct place *place = &t->place[slot];
+    bool again = sequence < t->next || place->here;
+    /* A write is lost in pieces, and the word of it may come all the same. What is still wrong
+     * after it was sent again and again was not lost. What is sent comes whole or not at all. */
+    bool may_be_lost = t->c->op != LAB_SEND && place->tries < TRIES;
+    if (sequence >= t->end || sequence >= t->next + t->c->depth)
+        return protocol(t, "another message");
+    if (again) {
+        t->side->duplicates++;
+    } else if (lab_side_check_lossy(t->side, bytes, &expect, may_be_lost)) {
+        place->here = true;
+        for (; t->next < t->end && t->place[lab_case_slot(t->e, t->next)].here; t->next++)
+            t->place[lab_case_slot(t->e, t->next)] = (struct place){0};
+    } else {
+        place->tries++;
+        return 0;
+    }
+    /* A full send queue loses the acknowledgement, which the source then asks for again. */
+    return lab_queue_has_room(t->q, 1)
+               ? from_queue(t, lab_queue_note(t->q, LAB_NOTE_ACK, sequence, t->c->size))
+               : 0;
+}
+
+/* Receives come in the order of arrival, so their slots are not those of the messages. */
+static int take_datagram(struct target *t, const struct lab_done *d)
+{
+    struct lab_pool *p = &t->e->rig.pool;
+    uint32_t slot = d->buffer;
+    if (!d->with_imm || d->bytes != t->c->size || slot >= p->slots)
+        return protocol(t, "a message of another kind");
+    int error = from_pool(t, lab_slot_complete(p, slot));
+    if (error == 0)
+        error = take_unreliable(t, t->c->first + d->imm, lab_slot_bytes(p, slot));
+    if (error == 0)
+        error = from_pool(t, lab_slot_acknowledge(p, slot, p->slot[slot].sequence));
+    lab_slot_release(p, slot);
+    if (error == 0)
+        error = from_pool(t, lab_slot_offer(p, slot, t->receives++));
+    return error == 0
+               ? from_queue(t, lab_queue_receive(t->q, slot, lab_slot_bytes(p, slot), t->c->size))
+               : error;
+}
+
+static int take_acknowledgement(struct target *t, uint64_t sequence)
+{
+    struct lab_pool *p = &t->e->rig.pool;
+    uint32_t slot = lab_case_slot(t->e, sequence);
+    if (sequence != t->done || sequence >= t->next)
+        return protocol(t, "an acknowledgement");
+    int error = from_pool(t, lab_slot_complete(p, slot));
+    if (error == 0)
+        error = from_pool(t, lab_slot_acknowledge(p, slot, sequence));
+    t->done++;
+    return error;
+}
+
+static bool reliable(const struct target *t)
+{
+    return t->q->type == IBV_QPT_RC;
+}
+
+/* The word that a message is in its slot, by note or immediate. */
+static int take_written(struct target *t, uint64_t sequence)
+{
+    uint8_t *bytes = lab_slot_bytes(&t->e->rig.pool, lab_case_slot(t->e, sequence));
+    return reliable(t) ? take_message(t, sequence) : take_unreliable(t, sequence, bytes);
+}
+
+static int take(struct target *t, const struct lab_done *d)
+{
+    switch (d->kind) {
+    case LAB_DONE_NOTE:
+        if (t->c->op == LAB_READ && d->note.kind == LAB_NOTE_ACK)
+            return take_acknowledgement(t, d->note.sequence);
+        if (t->c->op == LAB_WRITE && d->note.kind == LAB_NOTE_WRITTEN)
+            return take_written(t, d->note.sequence);
+        return protocol(t, "a note");
+    case LAB_DONE_RECEIVE:
+        if (d->with_imm && t->c->op == LAB_WRITE_IMM)
+            return take_written(t, t->c->first + d->imm);
+        if (t->c->op != LAB_SEND)
+            return protocol(t, "a receive");
+        if (!reliable(t))
+            return take_datagram(t, d);
+        if (d->bytes != t->c->size)
+            return protocol(t, "a message of another length");
+        return d->buffer == lab_case_slot(t->e, t->next) ? take_message(t, t->next)
+                                                         : protocol(t, "a receive");
+    default:
+        return 0;
+    }
+}
+
+/* "done" is all that the source says meanwhile. */
+static int hear(struct target *t, int wait_ms)
+{
+    json_t *o = NULL;
+    int n = 0;
+    if (lab_control_pending(&t->e->control, wait_ms)) {
+        n = lab_control_hear(&t->e->control, "done", &o);
+        json_decref(o);
+        if (n < 0)
+            lab_message_copy(t->e->message, t->e->control.message);
+        if (n > 0)
+            t->told = true;
+    } else if (wait_ms > 0) {
+        snprintf(t->e->message, sizeof(t->e->message), "the peer says nothing for %d ms", wait_ms);
+        n = -ETIMEDOUT;
+    }
+    return n < 0 ? n : 0;
+}
+
+static bool all_moved(const struct target *t)
+{
+    return t->c->op == LAB_ATOMIC ||
+           (t->next == t->end && (t->c->op != LAB_READ || t->done == t->end));
+}
+
+static int take_some(struct target *t)
+{
+    struct lab_done d;
+    int n = from_queue(t, lab_queue_poll(t->q, &d));
+    if (n > 0) {
+        lab_patience_moved(&t->patience);
+        n = take(t, &d);
+    } else if (n == 0) {
+        if (t->q->events)
+            n = from_queue(t, lab_queue_sleep(t->q, t->e->control.fd));
+        if (n == 0 && !t->told && (t->q->events || t->side->empty_polls % 256 == 0))
+            n = hear(t, 0);
+    }
+    return n < 0 ? n : lab_patience_look(&t->patience, t->e, t->c, t->next - t->c->first);
+}
+
+static void check_counter(struct target *t)
+{
+    uint64_t found = *(volatile uint64_t *)lab_rig_counter(&t->e->rig);
+    if (t->c->op != LAB_ATOMIC || found == t->end - t->c->first)
+        return;
+    t->side->wrong_atomics++;
+    snprintf(t->side->first_fault, sizeof(t->side->first_fault),
+             "the word that atomics changed is %llu instead of %llu", (unsigned long long)found,
+             (unsigned long long)(t->end - t->c->first));
+}
+
+int lab_target_prepare(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
+                       struct lab_side *side)
+{
+    struct target t = {.e = e, .c = c, .q = q, .side = side, .next = c->first};
+    t.end = c->first + lab_case_messages(c);
+    return start(&t);
+}
+
+int lab_target_run(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
+                   struct lab_side *side)
+{
+    struct target t = {
+        .e = e,
+        .c = c,
+        .q = q,
+        .side = side,
+        .next = c->first,
+        .done = c->first,
+        .end = c->first + lab_case_messages(c),
+    };
+    int wait_ms = (int)(e->settings.timeout_ns / 1000000) + 1;
+    lab_patience_init(&t.patience);
+    t.receives =
+        e->rig.pool.slots; /* labels from there on: those of lab_target_prepare() are lower */
+    t.place = calloc(e->rig.pool.slots, sizeof(*t.place));
+    int n = t.place == NULL ? -ENOMEM : 0;
+    while (n == 0 && !(t.told && (all_moved(&t) || !reliable(&t)))) {
+        if (c->op == LAB_READ)
+            n = make_readable(&t);
+        /* Over an unreliable transport a last acknowledgement may be asked for again. */
+        if (n == 0)
+            n = all_moved(&t) && reliable(&t) ? hear(&t, wait_ms) : take_some(&t);
+    }
+    if (n == 0)
+        check_counter(&t);
+    free(t.place);
+    if (e->settings.transport != LAB_RC)
+        lab_pool_recall(&e->rig.pool);
+    return n;
+}

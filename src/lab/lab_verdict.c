@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#define _GNU_SOURCE
+/*
+ * lab_verdict.c: figures become sentences. The summary is about all cases with a baseline; findings
+ * are what a reader must know about single ones.
+ */
+#include "lab/lab_verdict.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CONTENTS_LIMIT_PERCENT = 50 };
+
+double lab_verdict_gbps(const struct lab_result *r)
+{
+    return r->elapsed_ns == 0 ? 0
+                              : 8.0 * r->c.size * (double)r->c.iterations / (double)r->elapsed_ns;
+}
+
+double lab_verdict_rate(const struct lab_result *r)
+{
+    return r->elapsed_ns == 0 ? 0 : 1e9 * (double)r->c.iterations / (double)r->elapsed_ns;
+}
+
+const struct lab_result *lab_verdict_baseline(const struct lab_run *run, const struct lab_result *r)
+{
+    if (r->c.op == LAB_TCP || r->c.op == LAB_ATOMIC)
+        return NULL; /* TCP has nothing like an atomic */
+    for (unsigned i = 0; i < run->count; i++) {
+        const struct lab_result *b = &run->results[i];
+        if (b->c.op == LAB_TCP && b->c.size == r->c.size && b->c.depth == r->c.depth)
+            return b;
+    }
+    return NULL;
+}
+
+const struct lab_hist *lab_verdict_latency(const struct lab_result *r)
+{
+    return r->acknowledged.samples > 0 ? &r->acknowledged : &r->completion;
+}
+
+double lab_verdict_throughput_ratio(const struct lab_run *run, const struct lab_result *r)
+{
+    const struct lab_result *b = lab_verdict_baseline(run, r);
+    double below = b == NULL ? 0 : lab_verdict_gbps(b);
+    return below > 0 ? lab_verdict_gbps(r) / below : 0;
+}
+
+double lab_verdict_latency_ratio(const struct lab_run *run, const struct lab_result *r)
+{
+    const struct lab_result *b = lab_verdict_baseline(run, r);
+    uint64_t mine = lab_hist_permille(lab_verdict_latency(r), 500);
+    return b == NULL || mine == 0
+               ? 0
+               : (double)lab_hist_permille(lab_verdict_latency(b), 500) / (double)mine;
+}
+
+double lab_verdict_memcpy_ratio(const struct lab_settings *s, const struct lab_run *run,
+                                const struct lab_result *r)
+{
+    for (uint32_t i = 0; i < s->sizes.count; i++)
+        if (s->sizes.value[i] == r->c.size && run->memcpy_ns[i] > 0 && r->elapsed_ns > 0)
+            return (double)run->memcpy_ns[i] * (double)r->c.iterations / (double)r->elapsed_ns;
+    return 0;
+}
+
+unsigned lab_verdict_contents_percent(const json_t *side)
+{
+    static const enum lab_part parts[] = {LAB_PART_FILL, LAB_PART_CHECKSUM, LAB_PART_COPY};
+    const json_t *spent = json_object_get(side, "parts_ns");
+    json_int_t wall = json_integer_value(json_object_get(side, "wall_ns")), sum = 0;
+    for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        sum += json_integer_value(json_object_get(spent, lab_part_name(parts[i])));
+    return wall <= 0 || sum <= 0 ? 0 : (unsigned)(100 * sum / wall);
+}
+
+/* What the target says of its data; it is a peer, so whatever it says is only added up. */
+static uint64_t target_faults(const json_t *target)
+{
+    const json_t *data = json_object_get(target, "data");
+    json_int_t sum = json_integer_value(json_object_get(target, "wrong_atomics"));
+    for (unsigned v = LAB_DATA_GOOD + 1; v < LAB_VERDICTS; v++)
+        sum += json_integer_value(json_object_get(data, lab_verdict_name((enum lab_verdict)v)));
+    return sum > 0 ? (uint64_t)sum : 0;
+}
+
+uint64_t lab_verdict_faults(const struct lab_result *r)
+{
+    return lab_side_faults(&r->source) + target_faults(r->target);
+}
+
+static void __attribute__((format(printf, 2, 3))) find(json_t *findings, const char *format, ...)
+{
+    char *text;
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&text, format, args) >= 0) {
+        json_array_append_new(findings, json_string(text));
+        free(text);
+    }
+    va_end(args);
+}
+
+static void find_faults(const struct lab_result *r, json_t *findings)
+{
+    const char *first = json_string_value(json_object_get(r->target, "first_fault"));
+    uint64_t faults = lab_verdict_faults(r);
+    if (r->source.first_fault[0] != '\0')
+        first = r->source.first_fault;
+    if (faults > 0)
+        find(findings, "WRONG DATA: %s of %u bytes at depth %u: %llu messages, the first: %.250s",
+             lab_case_name(&r->c), r->c.size, r->c.depth, (unsigned long long)faults,
+             first != NULL ? first : "not told");
+}
+
+/* How many thresholds it missed. */
+static unsigned find_missed(const struct lab_settings *s, const struct lab_run *run,
+                            const struct lab_result *r, json_t *findings)
+{
+    const char *name = lab_case_name(&r->c);
+    uint64_t p99 = lab_hist_permille(lab_verdict_latency(r), 990);
+    double gbps = lab_verdict_gbps(r), ratio = lab_verdict_throughput_ratio(run, r);
+    unsigned missed = 0;
+    if (s->max_p99_ns != 0 && p99 > s->max_p99_ns) {
+        find(findings, "MISSED max-p99: %s of %u bytes at depth %u: %.1f us, allowed %.1f us", name,
+             r->c.size, r->c.depth, (double)p99 / 1e3, (double)s->max_p99_ns / 1e3);
+        missed++;
+    }
+    if (s->min_kbps != 0 && r->c.op != LAB_ATOMIC && gbps * 1e6 < (double)s->min_kbps) {
+        find(findings, "MISSED min-gbps: %s of %u bytes at depth %u: %.3f Gbit/s, wanted %.3f",
+             name, r->c.size, r->c.depth, gbps, (double)s->min_kbps / 1e6);
+        missed++;
+    }
+    if (s->min_ratio_permille != 0 && lab_verdict_baseline(run, r) != NULL &&
+        ratio * 1e3 < (double)s->min_ratio_permille) {
+        find(findings, "MISSED min-ratio: %s of %u bytes at depth %u: %.2f x TCP, wanted %.2f",
+             name, r->c.size, r->c.depth, ratio, (double)s->min_ratio_permille / 1e3);
+        missed++;
+    }
+    return missed;
+}
+
+static void find_bottleneck(const struct lab_result *r, json_t *findings)
+{
+    json_t *source = lab_side_json(&r->source);
+    unsigned here = lab_verdict_contents_percent(source);
+    unsigned there = lab_verdict_contents_percent(r->target);
+    json_decref(source);
+    if (here > CONTENTS_LIMIT_PERCENT || there > CONTENTS_LIMIT_PERCENT)
+        find(
+            findings,
+            "%s of %u bytes at depth %u: the %s spends %u %% of the time on filling and checksums: "
+            "they limit this case, not the transport",
+            lab_case_name(&r->c), r->c.size, r->c.depth, here > there ? "source" : "target",
+            here > there ? here : there);
+}
+
+/* The geometric mean of both ratios over all cases that have them; 0 without any. */
+static double mean_ratio(const struct lab_run *run,
+                         double (*ratio)(const struct lab_run *, const struct lab_result *))
+{
+    double sum = 0;
+    unsigned n = 0;
+    for (unsigned i = 0; i < run->count; i++) {
+        double value = ratio(run, &run->results[i]);
+        if (value > 0) {
+            sum += log(value);
+            n++;
+        }
+    }
+    return n == 0 ? 0 : exp(sum / n);
+}
+
+static json_t *summary(const struct lab_run *run, enum lab_exit code)
+{
+    static const char *const begin[] = {
+        [LAB_EXIT_PASSED] = "passed",
+        [LAB_EXIT_MISSED] = "MISSED a threshold",
+        [LAB_EXIT_WRONG_DATA] = "WRONG DATA",
+    };
+    double throughput = mean_ratio(run, lab_verdict_throughput_ratio);
+    double latency = mean_ratio(run, lab_verdict_latency_ratio);
+    if (throughput <= 0)
+        return json_sprintf("%s; without a baseline nothing is said about TCP", begin[code]);
+    const char *pays = throughput > 1.1 && latency > 1.1   ? "RDMA pays for this load"
+                       : throughput < 0.9 && latency < 0.9 ? "RDMA does not pay for this load"
+                                                           : "RDMA and TCP share this load";
+    return json_sprintf(
+        "%s; %s: on average %.2f times TCP's throughput, and TCP's median latency is "
+        "%.2f times RDMA's",
+        begin[code], pays, throughput, latency);
+}
+
+json_t *lab_verdict_make(const struct lab_settings *s, const struct lab_run *run)
+{
+    json_t *findings = json_array();
+    enum lab_exit code = LAB_EXIT_PASSED;
+    for (unsigned i = 0; i < run->count; i++) {
+        const struct lab_result *r = &run->results[i];
+        if (lab_verdict_faults(r) > 0)
+            code = LAB_EXIT_WRONG_DATA;
+        find_faults(r, findings);
+        if (r->c.op == LAB_TCP)
+            continue;
+        if (find_missed(s, run, r, findings) > 0 && code == LAB_EXIT_PASSED)
+            code = LAB_EXIT_MISSED;
+        find_bottleneck(r, findings);
+    }
+    return json_pack("{s:i,s:b,s:o,s:o}", "exit", (int)code, "passed", code == LAB_EXIT_PASSED,
+                     "summary", summary(run, code), "findings", findings);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_lab_report.c: the text of a record, and of records that lack things.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lab/lab_record.h"
+#include "made_run.h"
+
+static char *text;
+
+static const char *report(const json_t *record)
+{
+    size_t bytes;
+    free(text);
+    text = NULL;
+    FILE *f = open_memstream(&text, &bytes);
+    assert_int_equal(lab_report_write(record, f), 0);
+    fclose(f);
+    return text;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    free(text);
+    text = NULL;
+    return 0;
+}
+
+static void lab_report_write__has_all(void **state)
+{
+    (void)state;
+    static const char *const wanted[] = {
+        "tcp + application ack                      1000B     1     10.0     10.0     10.0     "
+        "10.0 "
+        "    10.0       -    0.800    100.0       -   0.010\n",
+        "write completion                           1000B     1      2.5      2.5      2.5      "
+        "2.5 "
+        "     2.5       -    1.600    200.0    2.00   0.020\n",
+        "write + application ack                    1000B     1      5.0      5.0      5.0      "
+        "5.0 "
+        "     5.0    2.00\n",
+        "atomic                                        8B     1      0.5      0.5      0.5      "
+        "0.5 "
+        "     0.5       -    0.064   1000.0       -       -\n",
+        "  write completion: starts before the work request is posted; stops when its completion "
+        "is polled\n",
+        "write        1000B     1  source",
+        "write        1000B     1  target      0.0     10.0      0.0",
+        "write of 1000 bytes at depth 1, target: retransmitted_packets 3\n",
+        "Verdict: passed; RDMA pays for this load",
+    };
+    struct lab_end e;
+    struct lab_run run;
+    made_run(&e, &run, 5000);
+    json_object_set_new(run.results[1].target, "counters",
+                        json_pack("{s:i,s:i}", "retransmitted_packets", 3, "tx_packets", 9));
+    json_t *record = lab_record_make(&e, &run, NULL);
+    report(record);
+    for (unsigned i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+        if (strstr(text, wanted[i]) == NULL)
+            fail_msg("not there: %s\namong:\n%s", wanted[i], text);
+    assert_null(strstr(text, "tx_packets")); /* no trouble */
+    json_decref(record);
+    lab_run_clear(&run);
+}
+
+static void lab_report_write__what_lacks(void **state)
+{
+    (void)state;
+    static const char *const records[] = {
+        "{}",
+        "{\"cases\": [], \"error\": \"x\"}",
+        "{\"cases\": [{}], \"source\": 5, \"verdict\": {}}",
+        "{\"cases\": [{\"measures\": [{}], \"source\": {\"wall_ns\": 0}}]}",
+        "{\"cases\": [{\"measures\": {}, \"target\": []}], \"verdict\": []}",
+    };
+    for (unsigned i = 0; i < sizeof(records) / sizeof(records[0]); i++) {
+        json_t *record = json_loads(records[i], 0, NULL);
+        assert_non_null(record);
+        report(record);
+        json_decref(record);
+    }
+}
+
+static void lab_report_bytes__units(void **state)
+{
+    (void)state;
+    char out[24];
+    assert_string_equal(lab_report_bytes(0, out), "0B");
+    assert_string_equal(lab_report_bytes(1023, out), "1023B");
+    assert_string_equal(lab_report_bytes(1024, out), "1KiB");
+    assert_string_equal(lab_report_bytes(65537, out), "65537B");
+    assert_string_equal(lab_report_bytes(1 << 20, out), "1MiB");
+    assert_string_equal(lab_report_bytes(UINT64_MAX, out), "18446744073709551615B");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(lab_report_write__has_all, teardown),
+        cmocka_unit_test_teardown(lab_report_write__what_lacks, teardown),
+        cmocka_unit_test(lab_report_bytes__units),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_lab_verdict.c: ratios, thresholds above and below, faults, and what is said about TCP.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lab/lab_verdict.h"
+#include "made_run.h"
+
+static struct lab_end e;
+static struct lab_run run;
+static json_t *verdict;
+
+static void judge(enum lab_exit code, const char *summary, size_t findings)
+{
+    json_decref(verdict);
+    verdict = lab_verdict_make(&e.settings, &run);
+    const char *text = json_string_value(json_object_get(verdict, "summary"));
+    assert_int_equal(json_integer_value(json_object_get(verdict, "exit")), code);
+    assert_int_equal(json_is_true(json_object_get(verdict, "passed")), code == LAB_EXIT_PASSED);
+    if (strstr(text, summary) == NULL)
+        fail_msg("'%s' is not in '%s'", summary, text);
+    assert_int_equal(json_array_size(json_object_get(verdict, "findings")), findings);
+}
+
+static bool found(const char *text)
+{
+    size_t i;
+    json_t *finding;
+    json_array_foreach(json_object_get(verdict, "findings"), i, finding)
+    {
+        if (strstr(json_string_value(finding), text) != NULL)
+            return true;
+    }
+    return false;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    json_decref(verdict);
+    verdict = NULL;
+    lab_run_clear(&run);
+    return 0;
+}
+
+static void lab_verdict_ratio__against_tcp_and_memcpy(void **state)
+{
+    (void)state;
+    made_run(&e, &run, 5000);
+    const struct lab_result *tcp = &run.results[0], *write = &run.results[1];
+    assert_true(fabs(lab_verdict_gbps(write) - 1.6) < 1e-9);
+    assert_true(fabs(lab_verdict_rate(write) - 200000) < 1e-6);
+    assert_ptr_equal(lab_verdict_baseline(&run, write), tcp);
+    assert_null(lab_verdict_baseline(&run, tcp));
+    assert_null(lab_verdict_baseline(&run, &run.results[2])); /* an atomic */
+    assert_true(fabs(lab_verdict_throughput_ratio(&run, write) - 2) < 1e-9);
+    assert_true(fabs(lab_verdict_latency_ratio(&run, write) - 2) < 0.01);
+    assert_true(fabs(lab_verdict_memcpy_ratio(&e.settings, &run, write) - 0.02) < 1e-9);
+    assert_true(lab_verdict_memcpy_ratio(&e.settings, &run, &run.results[2]) == 0);
+    run.results[0].c.depth = 2; /* another depth is no baseline */
+    assert_true(lab_verdict_throughput_ratio(&run, write) == 0);
+    assert_true(lab_verdict_latency_ratio(&run, write) == 0);
+}
+
+static void lab_verdict_make__does_it_pay(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t write_ns;
+        const char *says;
+    } rows[] = {
+        {5000,  "passed; RDMA pays for this load: on average 2.00 times TCP's throughput"},
+        {9800,  "passed; RDMA and TCP share this load"                                   },
+        {20000, "passed; RDMA does not pay for this load: on average 0.50 times"         },
+    };
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        made_run(&e, &run, rows[i].write_ns);
+        judge(LAB_EXIT_PASSED, rows[i].says, 0);
+        lab_run_clear(&run);
+    }
+    made_run(&e, &run, 5000);
+    run.results[0].c.size = 999;
+    judge(LAB_EXIT_PASSED, "without a baseline nothing is said about TCP", 0);
+}
+
+static void case_140__thresholds(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *met, *missed;
+    } rows[] = {
+        {"max-p99",   "6us", "4us"},
+        {"min-gbps",  "1.5", "1.7"},
+        {"min-ratio", "1.9", "2.1"},
+    };
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char message[LAB_MESSAGE_BYTES], says[64];
+        unsigned place = (unsigned)lab_settings_find(rows[i].name);
+        made_run(&e, &run, 5000);
+        assert_int_equal(lab_settings_set(&e.settings, place, rows[i].met, message), 0);
+        judge(LAB_EXIT_PASSED, "passed", 0);
+        assert_int_equal(lab_settings_set(&e.settings, place, rows[i].missed, message), 0);
+        judge(LAB_EXIT_MISSED, "MISSED a threshold", 1);
+        snprintf(says, sizeof(says), "MISSED %s: write of 1000 bytes at depth 1", rows[i].name);
+        assert_true(found(says));
+        lab_run_clear(&run);
+    }
+    made_run(&e, &run, 5000); /* for atomics there is neither throughput nor baseline, but a p99 */
+    e.settings.max_p99_ns = 300;
+    judge(LAB_EXIT_MISSED, "MISSED", 2);
+    assert_true(found("MISSED max-p99: atomic of 8 bytes"));
+}
+
+static void lab_verdict_make__wrong_data(void **state)
+{
+    (void)state;
+    made_run(&e, &run, 5000);
+    e.settings.max_p99_ns = 1; /* worse than any threshold */
+    json_object_set_new(run.results[1].target, "first_fault", json_string("slot 1 is stale"));
+    json_object_set_new(json_object_get(run.results[1].target, "data"), "stale", json_integer(2));
+    judge(LAB_EXIT_WRONG_DATA, "WRONG DATA; RDMA pays", 3);
+    assert_true(found(
+        "WRONG DATA: write of 1000 bytes at depth 1: 2 messages, the first: slot 1 is stale"));
+    run.results[2].source.wrong_atomics = 1;
+    judge(LAB_EXIT_WRONG_DATA, "WRONG DATA", 4);
+    assert_true(found("atomic of 8 bytes at depth 1: 1 messages, the first: not told"));
+}
+
+/* A peer may tell nonsense; it is no fault of ours then, and nothing breaks. */
+static void lab_verdict_make__nonsense_of_a_target(void **state)
+{
+    (void)state;
+    made_run(&e, &run, 5000);
+    json_decref(run.results[1].target);
+    run.results[1].target = json_pack("{s:s,s:[],s:i,s:i}", "data", "x", "parts_ns", "wall_ns", -1,
+                                      "wrong_atomics", -5);
+    judge(LAB_EXIT_PASSED, "passed", 0);
+}
+
+static void lab_verdict_make__bottleneck(void **state)
+{
+    (void)state;
+    made_run(&e, &run, 5000);
+    run.results[1].source.part_ns[LAB_PART_CHECKSUM] = run.results[1].elapsed_ns * 6 / 10;
+    judge(LAB_EXIT_PASSED, "passed", 1);
+    assert_true(found("the source spends 60 % of the time on filling and checksums"));
+    json_t *parts = json_object_get(run.results[1].target, "parts_ns");
+    json_object_set_new(parts, "checksum", json_integer(800));
+    judge(LAB_EXIT_PASSED, "passed", 1);
+    assert_true(found("the target spends 80 %"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(lab_verdict_ratio__against_tcp_and_memcpy, teardown),
+        cmocka_unit_test_teardown(lab_verdict_make__does_it_pay, teardown),
+        cmocka_unit_test_teardown(case_140__thresholds, teardown),
+        cmocka_unit_test_teardown(lab_verdict_make__wrong_data, teardown),
+        cmocka_unit_test_teardown(lab_verdict_make__nonsense_of_a_target, teardown),
+        cmocka_unit_test_teardown(lab_verdict_make__bottleneck, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
