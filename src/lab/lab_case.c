@@ -9,23 +9,18 @@
 
 enum { CALLS_BETWEEN = 64, LOOK_NS = 20000000, TELL_NS = 1000000000 };
 
-static const char posted[] = "before the work request is posted";
-static const char seen[] = "its completion is polled";
-static const char heard[] =
-    "the far application's acknowledgement is received: it has the data, all right";
-
-static const struct lab_measure completions[LAB_OPS] = {
-    [LAB_WRITE] = {"write completion",                posted, seen},
-    [LAB_WRITE_IMM] = {"write with immediate completion", posted, seen},
-    [LAB_READ] = {"read",                            posted, seen},
-    [LAB_SEND] = {"send completion",                 posted, seen},
-    [LAB_ATOMIC] = {"atomic",                          posted, seen},
+static const char *const completions[LAB_OPS + 1] = {
+    [LAB_WRITE] = "write completion",
+    [LAB_WRITE_IMM] = "write with immediate completion",
+    [LAB_READ] = "read",
+    [LAB_SEND] = "send completion",
+    [LAB_ATOMIC] = "atomic",
 };
-static const struct lab_measure acknowledgements[LAB_OPS + 1] = {
-    [LAB_WRITE] = {"write + application ack",                posted,                         heard},
-    [LAB_WRITE_IMM] = {"write with immediate + application ack", posted,                         heard},
-    [LAB_SEND] = {"send + application ack",                 posted,                         heard},
-    [LAB_TCP] = {"tcp + application ack",                  "before send() of the message", heard},
+static const char *const acknowledgements[LAB_OPS + 1] = {
+    [LAB_WRITE] = "write + application ack",
+    [LAB_WRITE_IMM] = "write with immediate + application ack",
+    [LAB_SEND] = "send + application ack",
+    [LAB_TCP] = "tcp + application ack",
 };
 
 const char *lab_case_name(const struct lab_case *c)
@@ -35,12 +30,22 @@ const char *lab_case_name(const struct lab_case *c)
 
 struct lab_measure lab_case_completion(unsigned op)
 {
-    return op < LAB_OPS ? completions[op] : (struct lab_measure){0};
+    return (struct lab_measure){
+        .name = completions[op],
+        .starts = "before the work request is posted",
+        .stops = "its completion is polled",
+    };
 }
 
 struct lab_measure lab_case_acknowledged(unsigned op)
 {
-    return acknowledgements[op];
+    return (struct lab_measure){
+        .name = acknowledgements[op],
+        .starts =
+            op == LAB_TCP ? "before send() of the message" : "before the work request is posted",
+        .stops =
+            "the far application's acknowledgement is received: it has the data, whole and right",
+    };
 }
 
 void lab_patience_init(struct lab_patience *p)

@@ -50,8 +50,7 @@ static void lab_report_write__has_all(void **state)
         "atomic                                        8B     1      0.5      0.5      0.5      "
         "0.5 "
         "     0.5       -    0.064   1000.0       -       -\n",
-        "  write completion: starts before the work request is posted; stops when its completion "
-        "is polled\n",
+        "  write completion: starts before the work request is posted; stops when its",
         "write        1000B     1  source",
         "write        1000B     1  target      0.0     10.0      0.0",
         "write of 1000 bytes at depth 1, target: retransmitted_packets 3\n",
