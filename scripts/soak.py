@@ -5,6 +5,7 @@ processes are stopped, killed and started again, links go down and connections a
 
     ./run soak                  10 minutes
     ./run soak --seconds 60
+    ./run soak --mixed          all transports and windows at once: soak_mixed.py
 
 The programs (tests/soak) check every byte, atomic and completion; this script disturbs them, and
 sees that their memory and descriptors stay flat and that who has nothing to do takes no CPU time.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 150 s
+# limit: 200 s
 """The soak (scripts/soak.py) for half a minute, in check-long for one: loss, copies, reordering,
 processes stopped and killed, links down, connections renewed."""
 
@@ -22,7 +22,18 @@ def case_68():
         return "\n# ".join(process.text().splitlines())
 
 
+def mixed():
+    """RC, XRC, UC, UD and windows at once."""
+    script = os.path.join(e2e.ROOT, "scripts", "soak_mixed.py")
+    words = [script, "--seconds", str(SECONDS // 2), "--built", e2e.BUILD]
+    with e2e.Process([sys.executable, *words]) as process:
+        status = process.wait(SECONDS // 2 + 200)
+        e2e.demand(status == 0, process.tail(40))
+        return "\n# ".join(process.text().splitlines())
+
+
 def cases(tap):
+    tap.run("mixed", mixed)
     tap.run("case_68", case_68)
 
 
