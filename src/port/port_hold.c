@@ -84,6 +84,18 @@ bool udp_hold(struct port_udp *u, uint64_t service_id, uint64_t rests_ns, const 
     return true;
 }
 
+static struct udp_run run_of(const struct udp_held_request *held, uint8_t *bytes,
+                             struct udp_fd *timer)
+{
+    struct udp_run run = held->run;
+    memcpy(bytes, held->packet, UDP_CM_PACKET_BYTES);
+    run.bytes = bytes;
+    run.n = run.segment = UDP_CM_PACKET_BYTES;
+    run.first_id = held->index;
+    run.from = timer;
+    return run;
+}
+
 void udp_hold_timer(struct port_udp *u, struct udp_fd *timer)
 {
     struct udp_hold *h = &u->hold;
@@ -99,12 +111,7 @@ void udp_hold_timer(struct port_udp *u, struct udp_fd *timer)
             continue;
         }
         /* The receiver looks at it after we have returned. */
-        struct udp_run run = held->run;
-        run.bytes = u->rx_buffer + (size_t)i * UDP_CM_PACKET_BYTES;
-        memcpy(run.bytes, held->packet, UDP_CM_PACKET_BYTES);
-        run.n = run.segment = UDP_CM_PACKET_BYTES;
-        run.first_id = held->index;
-        run.from = timer;
+        struct udp_run run = run_of(held, u->rx_buffer + (size_t)i * UDP_CM_PACKET_BYTES, timer);
         udp_rx_run(u, &run);
     }
     h->count = kept;
@@ -112,6 +119,17 @@ void udp_hold_timer(struct port_udp *u, struct udp_fd *timer)
         return;
     udp_fd_close(u, timer);
     h->timer = NULL;
+}
+
+void udp_hold_retire(struct port_udp *u)
+{
+    struct udp_hold *h = &u->hold;
+    for (; h->count > 0; h->count--) {
+        const struct udp_held_request *held = &h->held[h->count - 1];
+        uint8_t packet[UDP_CM_PACKET_BYTES];
+        struct udp_run run = run_of(held, packet, h->timer);
+        udp_service_foreign(u, &run, packet, run.n, held->index);
+    }
 }
 
 void udp_hold_fini(struct port_udp *u)

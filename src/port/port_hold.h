@@ -37,6 +37,9 @@ void udp_hold_know(struct port_udp *u, uint64_t service_id, uint64_t seen_ns);
 bool udp_hold(struct port_udp *u, uint64_t service_id, uint64_t rests_ns, const struct udp_run *run,
               const uint8_t *packet, uint16_t index);
 void udp_hold_timer(struct port_udp *u, struct udp_fd *timer);
+/* The process ends: what others listen to goes on to them; who asked for the rest will ask again.
+ */
+void udp_hold_retire(struct port_udp *u);
 /* Its memory only. */
 void udp_hold_fini(struct port_udp *u);
 

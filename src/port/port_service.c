@@ -171,7 +171,8 @@ static bool to_listener(struct port_udp *u, uint64_t id, const struct udp_run *r
         udp_count(u, err == 0 ? UDP_service_forwarded : UDP_service_drop_full, 1);
         return true;
     }
-    udp_count(u, full ? UDP_service_drop_full : UDP_service_unknown, 1);
+    if (full)
+        udp_count(u, UDP_service_drop_full, 1);
     return full;
 }
 
@@ -193,7 +194,11 @@ static bool to_recent(struct port_udp *u, uint32_t sender_id, const struct udp_r
     if (r->sender_id != sender_id || memcmp(&r->src, &run->src, sizeof(r->src)) != 0 ||
         memcmp(&r->dst, &run->dst, sizeof(r->dst)) != 0)
         return false;
-    return to_listener(u, r->service_id, run, packet, n, index);
+    if (to_listener(u, r->service_id, run, packet, n, index))
+        return true;
+    if (own_for(u, r->service_id, &run->dst) == NULL)
+        udp_count(u, UDP_service_unknown, 1);
+    return false;
 }
 
 static bool to_slot(struct port_udp *u, uint32_t slot, const struct udp_run *run, uint8_t *packet,
@@ -241,9 +246,12 @@ static bool request_foreign(struct port_udp *u, const struct udp_route *r,
     }
     const struct udp_service *own = own_for(u, r->service_id, &run->dst);
     uint64_t rests_ns = own != NULL ? atomic_load(&own->rests_ns) : 0;
-    if (run->from->kind == UDP_FD_HOLD || (own != NULL && rests_ns == 0))
-        return false; /* it has waited, or need not */
-    return udp_hold(u, r->service_id, rests_ns, run, packet, index);
+    bool may_wait = run->from->kind != UDP_FD_HOLD && (own == NULL || rests_ns != 0);
+    if (may_wait && udp_hold(u, r->service_id, rests_ns, run, packet, index))
+        return true;
+    if (own == NULL && first_hand)
+        udp_count(u, UDP_service_unknown, 1);
+    return false;
 }
 
 bool udp_service_foreign(struct port_udp *u, const struct udp_run *run, uint8_t *packet, uint32_t n,

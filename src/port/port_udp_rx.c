@@ -440,6 +440,7 @@ void udp_rx_retire(struct port_udp *u)
         udp_watch_member(u, f->v6, -1);
         drain_and_close(u, f);
     }
+    udp_hold_retire(u);
     u->receiver = NULL;
 }
 

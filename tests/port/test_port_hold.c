@@ -144,6 +144,7 @@ static void hold__the_next_process_gets_it(void **state)
     claim(2, NULL);
     wait_for(2, 1);
     assert_int_equal(m[0].mads, 0);
+    assert_int_equal(count_of(&m[0], "service_unknown"), 0);
     /* IBA 12.6.7: a REJ that names only its sender's id follows it. */
     uint8_t mad[MAD_BYTES];
     mad_make(mad, CM_REJ, 9, 0, 0);
@@ -188,6 +189,7 @@ static void hold__nobody_comes(void **state)
     assert_int_equal(get_be32(m[1].mad + 24), 2);
     turns(15);
     assert_int_equal(m[0].mads + m[2].mads, 0);
+    assert_int_equal(count_of(&m[0], "service_unknown"), 0);
     /* One more than before: from the process that passed them on. */
     assert_in_range(open_descriptors(), descriptors, descriptors + 2);
 }
@@ -229,6 +231,32 @@ static void hold__so_many_and_no_more(void **state)
     wait_for_held(KEPT + 1);
 }
 
+/* What it holds is not lost with it where somebody listens now; without that it is refused by
+ * nobody, for its sender asks again. */
+static void hold__its_process_ends(void **state)
+{
+    (void)state;
+    for (unsigned comes = 0; comes < 2; comes++) {
+        struct udp_service *s = claim(0, &local4);
+        port_udp_service_rest(s, our_now_ns());
+        ask(1, CM_REQ, &local4);
+        wait_for_held(1);
+        port_udp_service_release(m[0].port, s);
+        if (comes)
+            claim(1, NULL);
+        port_udp_retire(m[0].port);
+        close_member(&m[0]);
+        if (comes)
+            wait_for(1, 1);
+        else
+            turns(15);
+        assert_int_equal(m[1].mads, comes);
+        assert_int_equal(m[2].mads, 0);
+        close_all(NULL);
+        make_all(NULL);
+    }
+}
+
 static void hold__no_descriptor_is_left(void **state)
 {
     (void)state;
@@ -250,7 +278,7 @@ int main(void)
         HOLD(hold__the_next_listener_gets_it),  HOLD(hold__the_next_process_gets_it),
         HOLD(hold__our_own_name_comes_back),    HOLD(hold__nobody_comes),
         HOLD(hold__only_what_was_there_lately), HOLD(hold__so_many_and_no_more),
-        HOLD(hold__no_descriptor_is_left),
+        HOLD(hold__its_process_ends),           HOLD(hold__no_descriptor_is_left),
     };
     private_net_enter();
     return cmocka_run_group_tests(tests, NULL, NULL);
