@@ -65,7 +65,7 @@ static int listen_on(const struct addrinfo *a)
 
 int lab_net_listen(const char *address, uint16_t port, char message[LAB_MESSAGE_BYTES])
 {
-    struct addrinfo *list;
+    struct addrinfo *list = NULL;
     int fd = -EADDRNOTAVAIL;
     if (address[0] == '\0') {
         fd = lab_net_listen("::", port, message); /* IPv4, too */
@@ -134,7 +134,7 @@ static int connect_to(const struct sockaddr *to, socklen_t bytes, uint64_t timeo
 int lab_net_connect(const char *host, uint16_t port, uint64_t timeout_ns,
                     char message[LAB_MESSAGE_BYTES])
 {
-    struct addrinfo *list;
+    struct addrinfo *list = NULL;
     int fd = -EADDRNOTAVAIL;
     int error = resolve(host, port, 0, &list, message);
     if (error != 0)
@@ -150,7 +150,7 @@ int lab_net_connect(const char *host, uint16_t port, uint64_t timeout_ns,
 
 int lab_net_again(int fd, uint64_t timeout_ns, char message[LAB_MESSAGE_BYTES])
 {
-    struct sockaddr_storage to;
+    struct sockaddr_storage to = {0};
     socklen_t bytes = sizeof(to);
     int again = getpeername(fd, (struct sockaddr *)&to, &bytes) != 0
                     ? -errno
@@ -173,7 +173,7 @@ uint16_t lab_net_port(int fd)
 int lab_net_gid(int fd, uint8_t gid[16])
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    struct sockaddr_storage a;
+    struct sockaddr_storage a = {0};
     socklen_t bytes = sizeof(a);
     if (getsockname(fd, (struct sockaddr *)&a, &bytes) != 0)
         return -errno;

@@ -281,19 +281,54 @@ int lab_queue_post(struct lab_queue *q, struct ibv_send_wr *wr, uint64_t sequenc
     return 0;
 }
 
+/* Bytes that fit into a note's room, from the ring of notes. */
+static int post_note(struct lab_queue *q, const void *note, uint32_t n, bool ask)
+{
+    uint8_t *bytes = q->notes + q->posted % q->capacity * LAB_NOTE_ROOM;
+    struct ibv_sge sge = {(uintptr_t)bytes, n, q->notes_mr->lkey};
+    struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
+    memcpy(bytes, note, n);
+    if (q->inlines && n <= LAB_NOTE_BYTES)
+        wr.send_flags = IBV_SEND_INLINE;
+    return lab_queue_post(q, &wr, LAB_NO_SEQUENCE, ask);
+}
+
 int lab_queue_note(struct lab_queue *q, enum lab_note_kind kind, uint64_t sequence, uint32_t length)
 {
     struct lab_note note = {kind, length, sequence};
-    uint8_t *bytes = q->notes + q->posted % q->capacity * LAB_NOTE_ROOM;
-    struct ibv_sge sge = {(uintptr_t)bytes, LAB_NOTE_BYTES, q->notes_mr->lkey};
-    struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
     bool ask = ++q->notes_unasked == NOTES_BETWEEN_ASKED;
     if (ask)
         q->notes_unasked = 0;
-    memcpy(bytes, &note, sizeof(note));
-    if (q->inlines)
-        wr.send_flags = IBV_SEND_INLINE;
-    return lab_queue_post(q, &wr, LAB_NO_SEQUENCE, ask);
+    return post_note(q, &note, sizeof(note), ask);
+}
+
+int lab_queue_tell_memory(struct lab_queue *q)
+{
+    struct lab_memory_note note = {q->self.address, q->self.length, q->self.counter, q->self.rkey};
+    return post_note(q, &note, sizeof(note), false);
+}
+
+int lab_queue_learn_memory(struct lab_queue *q, int control_fd, uint64_t timeout_ns)
+{
+    uint64_t deadline = lab_now_ns() + timeout_ns;
+    struct lab_memory_note note;
+    struct ibv_wc wc;
+    int n;
+    while ((n = ibv_poll_cq(q->cq, 1, &wc)) == 0) {
+        struct pollfd p = {.fd = control_fd, .events = POLLRDHUP};
+        if (lab_now_ns() > deadline)
+            return fail(q, ETIMEDOUT, "the peer's memory");
+        if (poll(&p, 1, 1) > 0)
+            return fail(q, ECONNRESET, "the peer's memory");
+    }
+    if (n < 0 || wc.status != IBV_WC_SUCCESS || wc.byte_len != sizeof(note))
+        return fail(q, EPROTO, "the peer's memory");
+    memcpy(&note, note_to_receive(q, (uint32_t)(wc.wr_id & ~RECEIVE_BIT)), sizeof(note));
+    q->peer.address = note.address;
+    q->peer.length = note.length;
+    q->peer.counter = note.counter;
+    q->peer.rkey = (uint32_t)note.rkey;
+    return receive_note(q, (uint32_t)(wc.wr_id & ~RECEIVE_BIT));
 }
 
 static int take_receive(struct lab_queue *q, const struct ibv_wc *wc, struct lab_done *done)

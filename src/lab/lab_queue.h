@@ -25,6 +25,14 @@ struct lab_note {
     uint64_t sequence;
 };
 
+/* Where an end's memory is, as a note of its own. */
+struct lab_memory_note {
+    uint64_t address;
+    uint64_t length;
+    uint64_t counter;
+    uint64_t rkey;
+};
+
 enum {
     LAB_NOTE_BYTES = sizeof(struct lab_note),
     LAB_GRH_BYTES = 40, /* in front of each datagram that is received */
@@ -98,6 +106,10 @@ int lab_queue_open(struct lab_queue *q, struct lab_rig *rig, struct lab_side *si
                    const struct lab_queue_plan *plan);
 int lab_queue_connect(struct lab_queue *q, const struct lab_endpoint *peer);
 void lab_queue_close(struct lab_queue *q);
+/* Of a connection that rdma_cm has made: one end sends the address and key of its memory, the other
+ * waits for them. */
+int lab_queue_tell_memory(struct lab_queue *q);
+int lab_queue_learn_memory(struct lab_queue *q, int control_fd, uint64_t timeout_ns);
 
 /* Is there room for n more send work requests? */
 bool lab_queue_has_room(const struct lab_queue *q, uint32_t n);

@@ -14,6 +14,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "lab/lab_cm.h"
 #include "lab/lab_net.h"
 
 static int from_control(struct lab_end *e, int error)
@@ -234,11 +235,13 @@ static int join_queue(struct lab_end *e, struct lab_queue *q)
     return error;
 }
 
-/* Both: endpoints to and fro, the queue connected, and "ready" to and fro. q is NULL without one.
- */
-static int join(struct lab_end *e, struct lab_queue *q)
+/* Both: the queue connected, by endpoints to and fro or by rdma_cm, and "ready" to and fro. q is
+ * NULL without one. */
+static int join(struct lab_end *e, struct lab_queue *q, struct lab_cm *cm)
 {
-    int error = q == NULL ? 0 : join_queue(e, q);
+    int error = 0;
+    if (q != NULL)
+        error = e->settings.connect == LAB_CONNECT_CM ? lab_cm_connect(cm, e, q) : join_queue(e, q);
     if (error == 0)
         error = say(e, "ready");
     return error != 0 ? error : await(e, "ready");
@@ -287,11 +290,12 @@ static int move(struct lab_end *e, const struct lab_case *c, struct lab_side *si
                 struct lab_result *r)
 {
     struct lab_queue q = {0};
+    struct lab_cm cm = {0};
     int error = c->op == LAB_TCP ? 0 : open_queue(e, c, &q, side);
     if (error == 0 && e->serving && c->op != LAB_TCP)
         error = lab_target_prepare(e, c, &q, side);
     if (error == 0)
-        error = join(e, c->op == LAB_TCP ? NULL : &q);
+        error = join(e, c->op == LAB_TCP ? NULL : &q, &cm);
     if (error == 0)
         error = run_data(e, c, &q, side, r);
     if (error == 0 && r != NULL)
@@ -302,6 +306,7 @@ static int move(struct lab_end *e, const struct lab_case *c, struct lab_side *si
     if (error == 0 && r != NULL && (r->target = receive(e, "result")) == NULL)
         error = -EPIPE;
     error = prefer_peer(e, error);
+    lab_cm_disconnect(&cm);
     lab_queue_close(&q);
     return error;
 }

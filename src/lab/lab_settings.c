@@ -15,6 +15,7 @@ enum kind { COUNT, BYTES, COUNTS, SIZES, CHOICE, CHOICES, TIME, RATE, RATIO, TEX
 static const char *const op_names[] = {"write", "write-imm", "read", "send", "atomic", NULL};
 static const char *const transport_names[] = {"rc", "uc", "ud", NULL};
 static const char *const wait_names[] = {"poll", "event", NULL};
+static const char *const connect_names[] = {"control", "cm", NULL};
 static const char *const switch_names[] = {"off", "on", NULL};
 static const char *const plant_names[] = {"none", "wrong-data", "stale-data", "early-reuse", NULL};
 
@@ -43,6 +44,7 @@ const struct lab_setting lab_setting_table[] = {
     {"warmup",       "N",       "Messages before those",                                                  true,  ANY           },
     {"signal-every", "N",       "One work request in N asks for a completion",                            true,  ANY           },
     {"wait",         "HOW",     "poll, or event: sleep until the device wakes us",                        true,  ANY           },
+    {"connect",      "HOW",     "control: by what both ends tell; cm: by librdmacm",                      true,  ANY           },
     {"baseline",     "on",      "The same over TCP, and memcpy: on or off",                               true,  ANY           },
     {"timeout",      "TIME",    "Give up when nothing moves for so long",                                 true,  ANY           },
     {"retry",        "TIME",    "uc and ud: send again what is not acknowledged for so long",             true,  ANY           },
@@ -61,30 +63,31 @@ const struct lab_setting lab_setting_table[] = {
 };
 
 static const struct rule rules[] = {
-    {CHOICES, AT(ops),                0,       0,                op_names,        "write,write-imm,read,send,atomic"},
-    {CHOICE,  AT(transport),          0,       0,                transport_names, "rc"                              },
-    {SIZES,   AT(sizes),              2,       LAB_MAX_SIZE,     NULL,            "64,4KiB,64KiB,1MiB"              },
-    {COUNTS,  AT(depths),             1,       LAB_MAX_SLOTS,    NULL,            "1,16"                            },
-    {COUNT,   AT(slots),              1,       LAB_MAX_SLOTS,    NULL,            "64"                              },
-    {BYTES,   AT(slot_bytes),         0,       LAB_MAX_SIZE,     NULL,            "0"                               },
-    {COUNT,   AT(iterations),         0,       1000000000,       NULL,            "0"                               },
-    {COUNT,   AT(warmup),             0,       1000000000,       NULL,            "100"                             },
-    {COUNT,   AT(signal_every),       1,       LAB_MAX_SLOTS,    NULL,            "1"                               },
-    {CHOICE,  AT(wait),               0,       0,                wait_names,      "poll"                            },
-    {CHOICE,  AT(baseline),           0,       0,                switch_names,    "on"                              },
-    {TIME,    AT(timeout_ns),         1000000, 3600000000000,    NULL,            "10s"                             },
-    {TIME,    AT(retry_ns),           1000000, 10000000000,      NULL,            "20ms"                            },
-    {CHOICE,  AT(plant),              0,       0,                plant_names,     "none"                            },
-    {TEXT,    AT(device),             1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
-    {GID,     AT(gid_index),          0,       255,              NULL,            "any"                             },
-    {TEXT,    AT(key),                1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
-    {TEXT,    AT(peer),               1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
-    {TEXT,    AT(listen),             1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
-    {COUNT,   AT(port),               1,       65535,            NULL,            "18470"                           },
-    {TEXT,    AT(json),               1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
-    {TIME,    AT(max_p99_ns),         1,       3600000000000,    NULL,            ""                                },
-    {RATE,    AT(min_kbps),           1,       10000000000,      NULL,            ""                                },
-    {RATIO,   AT(min_ratio_permille), 1,       1000000,          NULL,            ""                                },
+    {CHOICES, AT(ops),           0,       0,                op_names,        "write,write-imm,read,send,atomic"},
+    {CHOICE,  AT(transport),     0,       0,                transport_names, "rc"                              },
+    {SIZES,   AT(sizes),         2,       LAB_MAX_SIZE,     NULL,            "64,4KiB,64KiB,1MiB"              },
+    {COUNTS,  AT(depths),        1,       LAB_MAX_SLOTS,    NULL,            "1,16"                            },
+    {COUNT,   AT(slots),         1,       LAB_MAX_SLOTS,    NULL,            "64"                              },
+    {BYTES,   AT(slot_bytes),    0,       LAB_MAX_SIZE,     NULL,            "0"                               },
+    {COUNT,   AT(iterations),    0,       1000000000,       NULL,            "0"                               },
+    {COUNT,   AT(warmup),        0,       1000000000,       NULL,            "100"                             },
+    {COUNT,   AT(signal_every),  1,       LAB_MAX_SLOTS,    NULL,            "1"                               },
+    {CHOICE,  AT(wait),          0,       0,                wait_names,      "poll"                            },
+    {CHOICE,  AT(connect),       0,       0,                connect_names,   "control"                         },
+    {CHOICE,  AT(baseline),      0,       0,                switch_names,    "on"                              },
+    {TIME,    AT(timeout_ns),    1000000, 3600000000000,    NULL,            "10s"                             },
+    {TIME,    AT(retry_ns),      1000000, 10000000000,      NULL,            "20ms"                            },
+    {CHOICE,  AT(plant),         0,       0,                plant_names,     "none"                            },
+    {TEXT,    AT(device),        1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
+    {GID,     AT(gid_index),     0,       255,              NULL,            "any"                             },
+    {TEXT,    AT(key),           1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
+    {TEXT,    AT(peer),          1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
+    {TEXT,    AT(listen),        1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
+    {COUNT,   AT(port),          1,       65535,            NULL,            "18470"                           },
+    {TEXT,    AT(json),          1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
+    {TIME,    AT(max_p99_ns),    1,       3600000000000,    NULL,            ""                                },
+    {RATE,    AT(min_kbps),      1,       10000000000,      NULL,            ""                                },
+    {RATIO,   AT(min_ratio_ppm), 1,       1000000000,       NULL,            ""                                },
 };
 
 enum { RULES = sizeof(rules) / sizeof(rules[0]) };
@@ -145,9 +148,9 @@ static const struct unit rate_units[] = {
     {NULL, 0      }
 };
 static const struct unit ratio_units[] = {
-    {"",   1000},
-    {"x",  1000},
-    {NULL, 0   }
+    {"",   1000000},
+    {"x",  1000000},
+    {NULL, 0      }
 };
 
 /* A number with up to six decimals and a unit, the whole of text[0..n); false when it is something
@@ -356,10 +359,8 @@ void lab_settings_init(struct lab_settings *s)
 static void text_of_number(enum kind kind, uint64_t value, char *out, unsigned bytes)
 {
     unsigned long long v = value;
-    if (kind == RATE)
+    if (kind == RATE || kind == RATIO)
         snprintf(out, bytes, "%llu.%06llu", v / 1000000, v % 1000000);
-    else if (kind == RATIO)
-        snprintf(out, bytes, "%llu.%03llu", v / 1000, v % 1000);
     else
         snprintf(out, bytes, "%llu%s", v, kind == TIME ? "ns" : "");
 }
@@ -476,7 +477,11 @@ int lab_settings_check(struct lab_settings *s, char message[LAB_MESSAGE_BYTES])
                  (unsigned long long)s->slots, slot_bytes);
         return -EINVAL;
     }
-    if (s->min_ratio_permille != 0 && s->baseline == 0) {
+    if (s->connect == LAB_CONNECT_CM && s->transport != LAB_RC) {
+        snprintf(message, LAB_MESSAGE_BYTES, "connect: cm is for transport rc");
+        return -EINVAL;
+    }
+    if (s->min_ratio_ppm != 0 && s->baseline == 0) {
         snprintf(message, LAB_MESSAGE_BYTES, "min-ratio: needs the baseline, which is off");
         return -EINVAL;
     }

@@ -37,6 +37,7 @@ enum lab_op {
 };
 
 enum lab_transport { LAB_RC, LAB_UC, LAB_UD, LAB_TRANSPORTS };
+enum lab_connect { LAB_CONNECT_TOLD, LAB_CONNECT_CM, LAB_CONNECTS };
 enum lab_wait { LAB_POLL, LAB_EVENT, LAB_WAITS };
 enum lab_plant {
     LAB_PLANT_NONE,
@@ -63,6 +64,7 @@ struct lab_settings {
     uint64_t warmup;
     uint64_t signal_every;
     uint64_t wait;
+    uint64_t connect;
     uint64_t baseline; /* bool */
     uint64_t timeout_ns;
     uint64_t retry_ns; /* uc, ud: sent again when it is not acknowledged by then */
@@ -77,7 +79,7 @@ struct lab_settings {
     char json[LAB_MAX_TEXT];
     uint64_t max_p99_ns; /* 0: not asked for */
     uint64_t min_kbps;
-    uint64_t min_ratio_permille;
+    uint64_t min_ratio_ppm;
     /* Which were given in words, by their place in the table. */
     uint64_t given;
 };

@@ -274,7 +274,7 @@ static uint32_t damage(const uint8_t *bytes, const struct lab_expect *e)
 
 enum lab_verdict lab_slot_check(const uint8_t *bytes, const struct lab_expect *e, uint32_t *offset)
 {
-    struct lab_slot_head head;
+    struct lab_slot_head head = {0};
     *offset = e->length;
     if (e->length < sizeof(head))
         return check_short(bytes, e, offset);

@@ -133,10 +133,10 @@ static unsigned find_missed(const struct lab_settings *s, const struct lab_run *
              name, r->c.size, r->c.depth, gbps, (double)s->min_kbps / 1e6);
         missed++;
     }
-    if (s->min_ratio_permille != 0 && lab_verdict_baseline(run, r) != NULL &&
-        ratio * 1e3 < (double)s->min_ratio_permille) {
-        find(findings, "MISSED min-ratio: %s of %u bytes at depth %u: %.2f x TCP, wanted %.2f",
-             name, r->c.size, r->c.depth, ratio, (double)s->min_ratio_permille / 1e3);
+    if (s->min_ratio_ppm != 0 && lab_verdict_baseline(run, r) != NULL &&
+        ratio * 1e6 < (double)s->min_ratio_ppm) {
+        find(findings, "MISSED min-ratio: %s of %u bytes at depth %u: %.6g x TCP, wanted %.6g",
+             name, r->c.size, r->c.depth, ratio, (double)s->min_ratio_ppm / 1e6);
         missed++;
     }
     return missed;

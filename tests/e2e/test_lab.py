@@ -183,7 +183,7 @@ def thresholds():
     for name, met, missed in (
         ("max-p99", "3600s", "1ns"),
         ("min-gbps", "0.000001", "10000"),
-        ("min-ratio", "0.001", "1000"),
+        ("min-ratio", "0.000001", "1000"),
     ):
         out, _ = lab(*words, f"--{name}", met)
         demand("MISSED" not in out and "Verdict: passed" in out, out[-600:])
@@ -421,16 +421,19 @@ def children(pid):
 def namespaces(tap):
     try:
         with Namespaces(1500) as net:
-            for name, gid, hosts in (("ipv4", "any", net.V4), ("ipv6", "any", net.V6)):
-                tap.run(f"netns_{name}", across, net, gid, hosts[0])
-            tap.run("netns_ud", across, net, "any", net.V4[0], "--transport", "ud")
+            for name, hosts in (("ipv4", net.V4), ("ipv6", net.V6)):
+                tap.run(f"netns_{name}", across, net, hosts[0])
+            for name, hosts in (("cm_ipv4", net.V4), ("cm_ipv6", net.V6)):
+                words = (*SMALL, "--connect", "cm")
+                tap.run(f"netns_{name}", across, net, hosts[0], *words)
+            tap.run("netns_ud", across, net, net.V4[0], "--transport", "ud")
     except e2e.Skip as reason:
         tap.say("ok", "netns", f" # SKIP {reason}")
 
 
-def across(net, gid, host, *words):
+def across(net, host, *words):
     a, b = (["ip", "netns", "exec", name] for name in net.names)
-    with Server("--gid-index", gid, inside=a) as server:
+    with Server(inside=a) as server:
         words = words or SMALL
         command = run(server.port, *words, "--json", "-", host=host, inside=b)
         status, out, err = e2e.run(command, LIMIT_SECONDS)
@@ -466,6 +469,10 @@ def cases(tap):
     one("ud", unreliable, "ud")
     one("uc_events", unreliable, "uc", "--wait", "event")
     one("ud_events", unreliable, "ud", "--wait", "event")
+    one("cm", lambda: right(local("--size", "64,4KiB", "--depth", "1,4", "--connect", "cm"),
+                            RC_OPS, [64, 4096], [1, 4]))
+    one("cm_events", lambda: right(local("--size", "64", "--depth", "4", "--connect", "cm",
+                                         "--wait", "event"), RC_OPS, [64], [4]))
     one("lossy_uc", lossy, "uc")
     one("lossy_ud", lossy, "ud")
     one("lossy_rc", lossy_rc)
@@ -494,6 +501,7 @@ def cases(tap):
     events = ("--wait", "event")
     one("case_138__killed_source", killed, "source", signal.SIGKILL)
     one("case_138__killed_target", killed, "target", signal.SIGKILL)
+    one("case_138__killed_target_cm", killed, "target", signal.SIGKILL, "--connect", "cm")
     one("case_138__terminated_source_events", killed, "source", signal.SIGTERM, *events)
     one("case_138__terminated_target_events", killed, "target", signal.SIGTERM, *events)
     one("stopped_target", stopped)

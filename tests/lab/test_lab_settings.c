@@ -51,7 +51,7 @@ static void lab_settings_set__valid(void **state)
         {"max-p99",    "20us",         "20000ns"        },
         {"min-gbps",   "10",           "10.000000"      },
         {"min-gbps",   "0.000001",     "0.000001"       },
-        {"min-ratio",  "1.25x",        "1.250"          },
+        {"min-ratio",  "1.25x",        "1.250000"       },
         {"peer",       "10.0.0.1",     "10.0.0.1"       },
     };
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -114,7 +114,7 @@ static void lab_settings_set__invalid(void **state)
         {"min-gbps",     "10Gbps",                                                             "not a number of Gbit/s"       },
         {"min-gbps",     ".5",                                                                 "not a number"                 },
         {"min-ratio",    "1.",                                                                 "not a ratio"                  },
-        {"min-ratio",    "0.0001",                                                             "not a ratio"                  },
+        {"min-ratio",    "0.0000001",                                                          "not a ratio"                  },
         {"device",       "",                                                                   "is empty"                     },
         {"peer",         "",                                                                   "is empty"                     },
     };
@@ -154,6 +154,8 @@ static void lab_settings_check__together(void **state)
         {{"transport", "uc", "op", "write,read"},         "transport uc has no read"                },
         {{"transport", "ud", "op", "write"},              "transport ud has no write"               },
         {{"transport", "ud", "op", "send", "size", "64"}, NULL                                      },
+        {{"connect", "cm"},                               NULL                                      },
+        {{"connect", "cm", "transport", "uc"},            "connect: cm is for transport rc"         },
         {{"min-ratio", "1", "baseline", "off"},           "needs the baseline"                      },
     };
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
