@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-enum { UNITS_PER_BYTE = 8 * 1000 * 1000 };
+enum { UNITS_PER_BYTE = 8 * 1000 * 1000, USUAL_BURST_MS = 10 };
 
 /* The rate pays for the time that has passed. */
 static void pay(struct pacer *p, uint64_t now_ns)
@@ -31,10 +31,12 @@ static void renew(struct pacer *p)
             p->kbps = p->limit_kbps[i];
     if (p->kbps == 0)
         p->debt = 0;
-    /* kbit/s are bits a millisecond */
-    p->burst_bytes = p->burst_asked_bytes != 0 ? p->burst_asked_bytes : p->kbps / 8;
-    if (p->burst_bytes == 0)
-        p->burst_bytes = 1;
+    /* kbit/s are bits a millisecond. Where programs share CPUs a thread may have to wait for so
+     * long: what it could not send meanwhile would be lost to a smaller bucket. */
+    uint64_t burst = p->burst_asked_bytes;
+    if (burst == 0)
+        burst = (uint64_t)p->kbps * USUAL_BURST_MS / 8;
+    p->burst_bytes = burst == 0 ? 1 : burst < UINT32_MAX ? (uint32_t)burst : UINT32_MAX;
 }
 
 void pacer_limit(struct pacer *p, uint64_t now_ns, enum pacer_source source, uint32_t kbps)

@@ -21,7 +21,7 @@ enum pacer_source {
 struct pacer {
     uint32_t kbps; /* the lowest limit; 0: none. Read before each train */
     uint32_t limit_kbps[PACER_SOURCES];
-    uint32_t burst_asked_bytes; /* 0: what the rate gives in a millisecond */
+    uint32_t burst_asked_bytes; /* 0: the usual, what the rate gives in 10 ms */
     uint32_t burst_bytes;       /* in force, >= 1 */
     /* What went out and the rate has not paid yet, in 10^-6 bits: 1 kbit/s pays 1 each ns. */
     uint64_t debt;

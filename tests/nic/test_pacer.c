@@ -27,15 +27,15 @@ static void pacer_limit__the_lowest_counts(void **state)
     static const struct {
         uint32_t program, path, congestion, asked, kbps, burst;
     } rows[] = {
-        {0,          0,    0,    0,    0,          1             },
-        {8000,       0,    0,    0,    8000,       1000          },
-        {0,          8000, 0,    0,    8000,       1000          },
-        {0,          0,    8000, 0,    8000,       1000          },
-        {8000,       7000, 6000, 0,    6000,       750           },
-        {8000,       9000, 0,    0,    8000,       1000          },
-        {8000,       0,    0,    5000, 8000,       5000          },
-        {1,          0,    0,    0,    1,          1             },
-        {UINT32_MAX, 0,    0,    0,    UINT32_MAX, UINT32_MAX / 8},
+        {0,          0,    0,    0,    0,          1         },
+        {8000,       0,    0,    0,    8000,       10000     },
+        {0,          8000, 0,    0,    8000,       10000     },
+        {0,          0,    8000, 0,    8000,       10000     },
+        {8000,       7000, 6000, 0,    6000,       7500      },
+        {8000,       9000, 0,    0,    8000,       10000     },
+        {8000,       0,    0,    5000, 8000,       5000      },
+        {1,          0,    0,    0,    1,          1         },
+        {UINT32_MAX, 0,    0,    0,    UINT32_MAX, UINT32_MAX},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -460,7 +460,7 @@ static void requests__static_rate_of_a_datagram(void **state)
     (void)state;
     bring(0, QP_TYPE_UD);
     limit(0, 0, 2000);
-    post(0, 10, 1); /* a train: 10500 bytes, 1 ms is 39062 */
+    post(0, 10, 1); /* a train: 10500 bytes, 10 ms are 390625 */
     run_until(START);
     uint64_t first = rig.bytes[0];
     assert_true(first > 10 * WR_BYTES);
