@@ -230,7 +230,7 @@ int main(int argc, char **argv)
         if (m.is_a)
             close(sockets[i][1]);
         setsockopt(lanes[i].socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-        lanes[i].memory = aligned_alloc(4096, (size_t)ALL_SLOTS * SLOT_BYTES);
+        lanes[i].memory = malloc(MEMORY_BYTES);
         if (lanes[i].memory == NULL || pthread_create(&thread[i], NULL, lane_main, &lanes[i]) != 0)
             violation(NULL, "no memory");
     }

@@ -16,13 +16,18 @@ enum {
     SLOTS = 16,
     SLOT_BYTES = 16 << 10,
     WINDOW_BYTES = 8 << 10,
-    RECVS = 8, /* fewer than slots, so that what was received can be looked at */
+    RECVS = 8,      /* fewer than slots, so that what was received can be looked at */
+    MESSAGES = 300, /* of an epoch, each way */
+    /* UC and UD have a receive for each, so that nothing but the network loses any. */
+    UNRELIABLE_MAX_BYTES = 4096,
+    UNRELIABLE_RECV_BYTES = UNRELIABLE_MAX_BYTES + 64,
     GRH_BYTES = 40,
     PORT = 1,
 };
 
 /* Parts of a lane's memory, in slots. */
 enum { AT_SEND = 0, AT_RECV = SLOTS, AT_TARGET = 2 * SLOTS, AT_RESULT = 3 * SLOTS, ALL_SLOTS };
+enum { MEMORY_BYTES = ALL_SLOTS * SLOT_BYTES + MESSAGES * UNRELIABLE_RECV_BYTES };
 
 enum lane_kind { LANE_RC, LANE_XRC, LANE_UC, LANE_UD, LANE_MW, LANE_KINDS };
 extern const char *const lane_name[LANE_KINDS];
@@ -82,6 +87,8 @@ void pattern_check(const struct lane *l, uint64_t seed, const uint8_t *at, uint3
 bool lane_open(struct lane *l);
 void lane_close(struct lane *l);
 void lane_post_recv(struct lane *l, unsigned index);
+uint8_t *lane_recv_at(struct lane *l, unsigned index);
+bool lane_unreliable(const struct lane *l);
 /* The next completion, whose status must be good; false: none within the time. */
 bool lane_poll(struct lane *l, struct ibv_wc *wc, int limit_ms);
 

@@ -5,13 +5,10 @@
 #include "mixed.h"
 
 #include <string.h>
-#include <unistd.h>
 
 enum {
-    MESSAGES = 300, /* of an epoch, each way */
-    ROUNDS = 40,    /* of windows */
-    FLIGHT = 12,    /* WRs outstanding */
-    UNRELIABLE_MAX_BYTES = 4096,
+    ROUNDS = 40, /* of windows */
+    FLIGHT = 12, /* WRs outstanding */
     UD_MAX_BYTES = 1024,
     HANG_MS = 60000,
     QUIET_MS = 300,
@@ -138,7 +135,7 @@ static void check_received(struct lane *l, const struct ibv_wc *wc, uint32_t n, 
     bool write = msg.opcode == IBV_WR_RDMA_WRITE_WITH_IMM, ud = l->kind == LANE_UD;
     enum ibv_wc_opcode opcode = write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
     const uint8_t *at = write ? slot(l, AT_TARGET + order % (SLOTS - 2))
-                              : slot(l, AT_RECV + (unsigned)wc->wr_id) + (ud ? GRH_BYTES : 0);
+                              : lane_recv_at(l, (unsigned)wc->wr_id) + (ud ? GRH_BYTES : 0);
     if (wc->opcode != opcode || wc->byte_len != msg.bytes + (ud ? GRH_BYTES : 0))
         violation(l, "message %u: opcode %d, %u bytes, not %d and %u", n, (int)wc->opcode,
                   wc->byte_len, (int)opcode, msg.bytes);
@@ -206,8 +203,7 @@ void epoch_reliable(struct lane *l)
 /* Which message is it? It says so: in its first word, or as immediate data. */
 static uint32_t number_of(struct lane *l, const struct ibv_wc *wc)
 {
-    const uint8_t *at =
-        slot(l, AT_RECV + (unsigned)wc->wr_id) + (l->kind == LANE_UD ? GRH_BYTES : 0);
+    const uint8_t *at = lane_recv_at(l, (unsigned)wc->wr_id) + (l->kind == LANE_UD ? GRH_BYTES : 0);
     if (wc->wc_flags & IBV_WC_WITH_IMM)
         return wc->imm_data;
     for (uint32_t n = 0; n < MESSAGES; n++) {
@@ -234,7 +230,6 @@ static void take_unreliable(struct lane *l, struct unreliable *u, const struct i
     check_received(l, wc, n, 0);
     u->next = n + 1;
     u->received++;
-    lane_post_recv(l, (unsigned)wc->wr_id);
 }
 
 /* UC and UD: whole or not at all; UC: once at most and in order. Enough must come. */
@@ -252,8 +247,6 @@ void epoch_unreliable(struct lane *l)
         must_be_good(l, &wc);
         if (wc.wr_id & SEND_ID) {
             check_sent(l, &wc, done++, &none);
-            if (done % FLIGHT == 0)
-                usleep(200); /* nothing else holds it back when the peer has no receive left */
         } else {
             take_unreliable(l, &u, &wc);
         }
@@ -263,7 +256,9 @@ void epoch_unreliable(struct lane *l)
         must_be_good(l, &wc);
         take_unreliable(l, &u, &wc);
     }
-    if (u.received < MESSAGES / 10)
+    /* 5 % of the packets are lost, and UC loses a message by each of up to 4, or one that is late.
+     */
+    if (u.received < MESSAGES * (l->kind == LANE_UC ? 60 : 75) / 100)
         violation(l, "only %u of %u came", u.received, MESSAGES);
     both_are_done(l);
 }
@@ -385,7 +380,7 @@ void epoch_windows(struct lane *l)
             continue;
         }
         if (wc.byte_len == sizeof(o)) {
-            memcpy(&o, slot(l, AT_RECV + (unsigned)wc.wr_id), sizeof(o));
+            memcpy(&o, lane_recv_at(l, (unsigned)wc.wr_id), sizeof(o));
             if (o.round != used++)
                 violation(l, "round %u is offered, not %u", o.round, used - 1);
             lane_post_recv(l, (unsigned)wc.wr_id);

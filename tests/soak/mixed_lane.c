@@ -67,17 +67,20 @@ static void make(struct lane *l)
 {
     l->pd = demand(l, "alloc_pd", ibv_alloc_pd(m.ctx));
     l->mr = demand(l, "reg_mr",
-                   ibv_reg_mr(l->pd, l->memory, (size_t)ALL_SLOTS * SLOT_BYTES,
+                   ibv_reg_mr(l->pd, l->memory, MEMORY_BYTES,
                               ALL | (l->kind == LANE_MW ? IBV_ACCESS_MW_BIND : 0)));
     l->channel = demand(l, "create_comp_channel", ibv_create_comp_channel(m.ctx));
-    l->cq = demand(l, "create_cq", ibv_create_cq(m.ctx, 2 * DEPTH, NULL, l->channel, 0));
+    l->cq = demand(l, "create_cq", ibv_create_cq(m.ctx, DEPTH + MESSAGES, NULL, l->channel, 0));
     if (l->kind == LANE_XRC)
         make_xrc(l);
     struct ibv_qp_init_attr init = {
         .send_cq = l->cq,
         .recv_cq = l->cq,
         .qp_type = qp_type(l->kind),
-        .cap = {.max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1, .max_recv_sge = 1},
+        .cap = {.max_send_wr = DEPTH,
+                .max_recv_wr = lane_unreliable(l) ? MESSAGES : DEPTH,
+                .max_send_sge = 1,
+                .max_recv_sge = 1},
     };
     l->qp = demand(l, "create_qp", ibv_create_qp(l->pd, &init));
     if (l->kind == LANE_MW)
@@ -132,10 +135,22 @@ static void connect_qp(struct lane *l, struct ibv_qp *qp, uint32_t dest)
     demand_0(l, "to RTS", ibv_modify_qp(qp, &attr, mask));
 }
 
+bool lane_unreliable(const struct lane *l)
+{
+    return l->kind == LANE_UC || l->kind == LANE_UD;
+}
+
+uint8_t *lane_recv_at(struct lane *l, unsigned index)
+{
+    if (lane_unreliable(l))
+        return l->memory + ALL_SLOTS * SLOT_BYTES + (size_t)index * UNRELIABLE_RECV_BYTES;
+    return l->memory + (size_t)(AT_RECV + index) * SLOT_BYTES;
+}
+
 void lane_post_recv(struct lane *l, unsigned index)
 {
-    uint8_t *at = l->memory + (size_t)(AT_RECV + index) * SLOT_BYTES;
-    struct ibv_sge sge = {(uintptr_t)at, SLOT_BYTES, l->mr->lkey};
+    uint32_t bytes = lane_unreliable(l) ? UNRELIABLE_RECV_BYTES : SLOT_BYTES;
+    struct ibv_sge sge = {(uintptr_t)lane_recv_at(l, index), bytes, l->mr->lkey};
     struct ibv_recv_wr *bad, wr = {.wr_id = index, .sg_list = &sge, .num_sge = 1};
     demand_0(l, "post_recv",
              l->srq != NULL ? ibv_post_srq_recv(l->srq, &wr, &bad)
@@ -155,8 +170,8 @@ bool lane_open(struct lane *l)
         own.target_qpn = l->target->qp_num;
         demand_0(l, "get_srq_num", ibv_get_srq_num(l->srq, &own.srq_number));
     }
-    memset(l->memory, 0xcc, (size_t)ALL_SLOTS * SLOT_BYTES);
-    for (unsigned i = 0; i < (l->kind == LANE_UC || l->kind == LANE_UD ? SLOTS : RECVS); i++)
+    memset(l->memory, 0xcc, MEMORY_BYTES);
+    for (unsigned i = 0; i < (lane_unreliable(l) ? MESSAGES : RECVS); i++)
         lane_post_recv(l, i);
     tell(l, &own, sizeof(own));
     hear(l, &l->peer, sizeof(l->peer));
