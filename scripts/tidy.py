@@ -82,6 +82,7 @@ TESTED_IN = {
     "src/host/progress.c": "tests/host/test_host.c",
     "src/host/queue_pair.c": "tests/host/test_host.c",
     "src/host/stats.c": "tests/e2e/test_tools.py",
+    "src/lab/lab_buffers.c": "tests/e2e/test_lab.py",
     "src/lab/lab_case.c": "tests/e2e/test_lab.py",
     "src/lab/lab_cm.c": "tests/e2e/test_lab.py",
     "src/lab/lab_main.c": "tests/e2e/test_lab.py",

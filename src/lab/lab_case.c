@@ -28,6 +28,14 @@ const char *lab_case_name(const struct lab_case *c)
     return c->op == LAB_TCP ? "tcp" : lab_op_name((enum lab_op)c->op);
 }
 
+const char *lab_case_say(const struct lab_case *c, char out[LAB_CASE_BYTES])
+{
+    bool direct = c->way == LAB_DIRECT || c->op == LAB_TCP;
+    snprintf(out, LAB_CASE_BYTES, "%s of %u bytes at depth %u%s%s", lab_case_name(c), c->size,
+             c->depth, direct ? "" : ", buffers ", direct ? "" : lab_way_name(c->way));
+    return out;
+}
+
 struct lab_measure lab_case_completion(unsigned op)
 {
     return (struct lab_measure){
@@ -92,10 +100,10 @@ int lab_patience_look(struct lab_patience *p, struct lab_end *e, const struct la
         }
     }
     if (now - p->moved_ns > e->settings.timeout_ns) {
+        char what[LAB_CASE_BYTES];
         snprintf(e->message, sizeof(e->message),
-                 "nothing moves: %s of %u bytes at depth %u stands at message %llu of %llu for "
-                 "%llu ms",
-                 lab_case_name(c), c->size, c->depth, (unsigned long long)messages_done,
+                 "nothing moves: %s stands at message %llu of %llu for %llu ms",
+                 lab_case_say(c, what), (unsigned long long)messages_done,
                  (unsigned long long)lab_case_messages(c),
                  (unsigned long long)(e->settings.timeout_ns / 1000000));
         return -ETIMEDOUT;
@@ -111,31 +119,42 @@ static bool planted(const struct lab_end *e, const struct lab_case *c, uint64_t 
     return e->settings.plant == plant && sequence == c->first + lab_case_messages(c) - 1;
 }
 
+static int from_pool(struct lab_end *e, int error)
+{
+    if (error != 0)
+        lab_message_copy(e->message, e->rig.pool.message);
+    return error;
+}
+
 int lab_case_make(struct lab_end *e, struct lab_side *side, const struct lab_case *c,
-                  uint64_t sequence)
+                  uint64_t sequence, uint8_t *bytes)
 {
     struct lab_pool *p = &e->rig.pool;
     uint32_t slot = lab_case_slot(e, sequence);
     lab_slot_release(p, slot);
-    int error = lab_slot_claim(p, slot, sequence);
+    int error = from_pool(e, lab_slot_claim(p, slot, sequence));
     if (error == 0 && !planted(e, c, sequence, LAB_PLANT_STALE_DATA)) {
         uint64_t start = lab_now_ns();
-        lab_slot_fill(p, slot, sequence, c->size);
+        lab_slot_fill(bytes, slot, sequence, c->size);
         lab_side_spent(side, LAB_PART_FILL, start);
         start = lab_now_ns();
         if (c->size >= sizeof(struct lab_slot_head))
-            lab_slot_seal(p, slot);
+            lab_slot_seal(bytes);
         lab_side_spent(side, LAB_PART_CHECKSUM, start);
     }
     if (error == 0 && planted(e, c, sequence, LAB_PLANT_WRONG_DATA))
-        lab_slot_bytes(p, slot)[c->size - 1] ^= 1;
-    if (error == 0)
-        error = lab_slot_step(p, slot, LAB_POSTED);
+        bytes[c->size - 1] ^= 1;
+    return error;
+}
+
+int lab_case_post(struct lab_end *e, const struct lab_case *c, uint64_t sequence)
+{
+    struct lab_pool *p = &e->rig.pool;
+    uint32_t slot = lab_case_slot(e, sequence);
+    int error = lab_slot_step(p, slot, LAB_POSTED);
     if (error == 0 && planted(e, c, sequence, LAB_PLANT_EARLY_REUSE))
         error = lab_slot_claim(p, slot, sequence + p->slots);
-    if (error != 0)
-        lab_message_copy(e->message, p->message);
-    return error;
+    return from_pool(e, error);
 }
 
 struct lab_expect lab_case_expect(const struct lab_end *e, const struct lab_case *c,

@@ -17,7 +17,7 @@
 #include "lab/lab_settings.h"
 #include "lab/lab_side.h"
 
-enum { LAB_TCP = LAB_OPS }; /* as an op: the baseline */
+enum { LAB_TCP = LAB_OPS /* as an op: the baseline */, LAB_CASE_BYTES = 96 };
 
 struct lab_case {
     unsigned op; /* enum lab_op or LAB_TCP */
@@ -26,6 +26,7 @@ struct lab_case {
     uint64_t warmup;
     uint64_t iterations;
     uint64_t first; /* sequence number of the first message */
+    enum lab_way way;
 };
 
 /* One end of a run. */
@@ -66,6 +67,8 @@ static inline uint32_t lab_case_slot(const struct lab_end *e, uint64_t sequence)
 }
 
 const char *lab_case_name(const struct lab_case *c);
+/* "write of 64 bytes at depth 1", and its way where that is not the direct one. */
+const char *lab_case_say(const struct lab_case *c, char out[LAB_CASE_BYTES]);
 struct lab_measure lab_case_completion(unsigned op);
 struct lab_measure lab_case_acknowledged(unsigned op);
 
@@ -83,22 +86,26 @@ void lab_patience_moved(struct lab_patience *p);
 int lab_patience_look(struct lab_patience *p, struct lab_end *e, const struct lab_case *c,
                       uint64_t messages_done);
 
-/* Fills, with the planted fault if this is the message for it, and seals. */
+/* Claims the slot and makes its contents, with the planted fault if this is the message for it, in
+ * bytes. */
 int lab_case_make(struct lab_end *e, struct lab_side *side, const struct lab_case *c,
-                  uint64_t sequence);
+                  uint64_t sequence, uint8_t *bytes);
+/* The slot is the device's from now on. */
+int lab_case_post(struct lab_end *e, const struct lab_case *c, uint64_t sequence);
 /* What must be at sequence's place. */
 struct lab_expect lab_case_expect(const struct lab_end *e, const struct lab_case *c,
                                   uint64_t sequence);
 
+struct lab_buffers;
 /* Moves the messages of one case; the queue is connected. 0, or -errno and e->message. */
 int lab_source_run(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
-                   struct lab_result *r);
+                   struct lab_buffers *b, struct lab_result *r);
 /* Before the queue is connected: places for the first messages. */
 int lab_target_prepare(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
-                       struct lab_side *side);
+                       struct lab_buffers *b, struct lab_side *side);
 /* Ends when the source has said "done". */
 int lab_target_run(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
-                   struct lab_side *side);
+                   struct lab_buffers *b, struct lab_side *side);
 int lab_tcp_source(struct lab_end *e, const struct lab_case *c, struct lab_result *r);
 int lab_tcp_target(struct lab_end *e, const struct lab_case *c, struct lab_side *side);
 /* The limit: bytes copied from slot to slot; ns for each message of that size. */

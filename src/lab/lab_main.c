@@ -87,9 +87,10 @@ static void show_progress(const struct lab_case *c, unsigned index, unsigned cou
     unsigned full = index * WIDTH / count;
     if (isatty(STDERR_FILENO) != 1)
         return;
-    fprintf(stderr, "\r\033[K[%.*s%.*s] %u/%u %s %s depth %u", (int)full,
+    fprintf(stderr, "\r\033[K[%.*s%.*s] %u/%u %s %s depth %u %s", (int)full,
             "##############################", (int)(WIDTH - full), "..............................",
-            index, count, lab_case_name(c), lab_report_bytes(c->size, size), c->depth);
+            index, count, lab_case_name(c), lab_report_bytes(c->size, size), c->depth,
+            lab_way_name(c->way));
     fflush(stderr);
 }
 

@@ -41,20 +41,31 @@ static int make_cq(struct lab_queue *q)
     return q->cq == NULL ? fail(q, errno, "completion queue") : 0;
 }
 
+static int make_srq(struct lab_queue *q)
+{
+    struct ibv_srq_init_attr attr = {
+        .attr = {.max_wr = q->receives, .max_sge = 2}
+    };
+    q->srq = ibv_create_srq(q->rig->pd, &attr);
+    return q->srq == NULL ? fail(q, errno, "shared receive queue") : 0;
+}
+
 static int make_qp(struct lab_queue *q)
 {
+    uint32_t inlined = q->inlined > LAB_NOTE_BYTES ? q->inlined : LAB_NOTE_BYTES;
     struct ibv_qp_init_attr attr = {
         .send_cq = q->cq,
         .recv_cq = q->cq,
+        .srq = q->srq,
         .cap = {.max_send_wr = q->capacity,
-                .max_recv_wr = q->receives,
-                .max_send_sge = 1,
+                .max_recv_wr = q->srq != NULL ? 0 : q->receives,
+                .max_send_sge = 2,
                 .max_recv_sge = 2,
-                .max_inline_data = LAB_NOTE_BYTES},
+                .max_inline_data = inlined},
         .qp_type = q->type,
     };
     q->qp = ibv_create_qp(q->rig->pd, &attr);
-    if (q->qp == NULL) {
+    if (q->qp == NULL && q->inlined == 0) {
         attr.cap.max_inline_data = 0;
         q->qp = ibv_create_qp(q->rig->pd, &attr);
     }
@@ -71,7 +82,8 @@ static int post_receive(struct lab_queue *q, uint32_t buffer, struct ibv_sge *sg
 {
     struct ibv_recv_wr wr = {.wr_id = RECEIVE_BIT | buffer, .sg_list = sge, .num_sge = sges}, *bad;
     uint64_t start = lab_now_ns();
-    int error = ibv_post_recv(q->qp, &wr, &bad);
+    int error =
+        q->srq != NULL ? ibv_post_srq_recv(q->srq, &wr, &bad) : ibv_post_recv(q->qp, &wr, &bad);
     lab_side_spent(q->side, LAB_PART_POST, start);
     return error == 0 ? 0 : fail(q, error, "ibv_post_recv");
 }
@@ -82,11 +94,12 @@ static int receive_note(struct lab_queue *q, uint32_t buffer)
     return post_receive(q, buffer, &sge, 1);
 }
 
-int lab_queue_receive(struct lab_queue *q, uint32_t buffer, uint8_t *bytes, uint32_t length)
+int lab_queue_receive(struct lab_queue *q, uint32_t buffer, uint8_t *bytes, uint32_t length,
+                      uint32_t lkey)
 {
     struct ibv_sge sge[2] = {
         {(uintptr_t)note_to_receive(q, buffer), LAB_GRH_BYTES,  q->notes_mr->lkey},
-        {(uintptr_t)bytes,                            length,                    q->rig->mr->lkey},
+        {(uintptr_t)bytes,                            length,                    lkey},
     };
     return q->type == IBV_QPT_UD ? post_receive(q, buffer, sge, 2)
                                  : post_receive(q, buffer, sge + 1, 1);
@@ -151,11 +164,14 @@ int lab_queue_open(struct lab_queue *q, struct lab_rig *rig, struct lab_side *si
         .type = type_of(plan->transport),
         .events = plan->events,
         .receives_data = plan->receives_data,
+        .inlined = plan->inlined,
         /* Data and a note for each that is under way, and notes that wait to be reclaimed. */
         .capacity = 4 * plan->depth + SLACK,
         .receives = 2 * plan->depth + SLACK,
     };
     int error = make_cq(q);
+    if (error == 0 && plan->shared)
+        error = make_srq(q);
     if (error == 0)
         error = make_qp(q);
     if (error == 0)
@@ -238,6 +254,8 @@ void lab_queue_close(struct lab_queue *q)
         return;
     if (q->qp != NULL)
         ibv_destroy_qp(q->qp);
+    if (q->srq != NULL)
+        ibv_destroy_srq(q->srq);
     if (q->ah != NULL)
         ibv_destroy_ah(q->ah);
     if (q->cq != NULL) {

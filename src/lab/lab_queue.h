@@ -72,6 +72,8 @@ struct lab_queue {
     struct ibv_comp_channel *channel;
     struct ibv_cq *cq;
     struct ibv_qp *qp;
+    struct ibv_srq *srq;
+    uint32_t inlined;
     struct ibv_ah *ah; /* UD */
     struct lab_endpoint self, peer;
     bool inlines;       /* notes go inline */
@@ -99,6 +101,8 @@ struct lab_queue_plan {
     uint32_t depth;
     bool events;
     bool receives_data; /* receives are posted by lab_queue_receive(), not for notes */
+    bool shared;        /* those receives are of a shared receive queue */
+    uint32_t inlined;   /* bytes that data may have inline; 0: data never go inline */
 };
 
 /* All: 0 or -errno and q->message. */
@@ -118,7 +122,8 @@ int lab_queue_post(struct lab_queue *q, struct ibv_send_wr *wr, uint64_t sequenc
 int lab_queue_note(struct lab_queue *q, enum lab_note_kind kind, uint64_t sequence,
                    uint32_t length);
 /* A receive for data; with UD, its GRH goes elsewhere. */
-int lab_queue_receive(struct lab_queue *q, uint32_t buffer, uint8_t *bytes, uint32_t length);
+int lab_queue_receive(struct lab_queue *q, uint32_t buffer, uint8_t *bytes, uint32_t length,
+                      uint32_t lkey);
 /* Polls the CQ once if nothing is left over from the last time. 1: *done is filled; 0: nothing now;
  * else -errno. A send that asked for no completion is given out with the next one that did. */
 int lab_queue_poll(struct lab_queue *q, struct lab_done *done);

@@ -66,8 +66,8 @@ static json_t *case_json(const struct lab_settings *s, const struct lab_run *run
     add_measure(measures, lab_case_acknowledged(r->c.op), &r->acknowledged,
                 acknowledged ? latency : 0);
     json_t *o =
-        json_pack("{s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:O}", "op", lab_case_name(&r->c),
-                  "transport",
+        json_pack("{s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:O}", "op",
+                  lab_case_name(&r->c), "buffers", lab_way_name(r->c.way), "transport",
                   r->c.op == LAB_TCP ? "tcp" : lab_transport_name((enum lab_transport)s->transport),
                   "size", (json_int_t)r->c.size, "depth", (json_int_t)r->c.depth, "messages",
                   (json_int_t)r->c.iterations, "warmup", (json_int_t)r->c.warmup, "elapsed_ns",

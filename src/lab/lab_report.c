@@ -61,7 +61,8 @@ static void print_case(FILE *out, const json_t *c)
     lab_report_bytes((uint64_t)integer(c, "size"), size);
     json_array_foreach(json_object_get(c, "measures"), i, m)
     {
-        fprintf(out, "%-40s %7s %5lld", text(m, "name"), size, integer(c, "depth"));
+        fprintf(out, "%-40s %-9s %7s %5lld", text(m, "name"), text(c, "buffers"), size,
+                integer(c, "depth"));
         print_measure(out, m);
         print_ratio(out, m, "latency_ratio_tcp");
         if (i == 0) {
@@ -74,20 +75,21 @@ static void print_case(FILE *out, const json_t *c)
     }
 }
 
+/* The time of an end, for each message. */
 static void print_side(FILE *out, const json_t *c, const char *side)
 {
     const json_t *s = json_object_get(c, side), *parts = json_object_get(s, "parts_ns");
+    double messages = (double)(integer(c, "messages") + integer(c, "warmup"));
     char size[24];
-    double wall = (double)integer(s, "wall_ns");
-    fprintf(out, "%-10s %7s %5lld  %s", text(c, "op"),
+    if (messages <= 0)
+        return;
+    fprintf(out, "%-10s %-9s %7s %5lld  %s", text(c, "op"), text(c, "buffers"),
             lab_report_bytes((uint64_t)integer(c, "size"), size), integer(c, "depth"), side);
     for (unsigned p = 0; p < LAB_PARTS; p++)
-        fprintf(out, " %8.1f",
-                wall > 0 ? 100.0 * (double)integer(parts, lab_part_name((enum lab_part)p)) / wall
-                         : 0);
-    fprintf(out, " %8.1f %8.1f %9.1f\n",
-            wall > 0 ? 1e5 * (double)integer(s, "cpu_user_us") / wall : 0,
-            wall > 0 ? 1e5 * (double)integer(s, "cpu_system_us") / wall : 0,
+        fprintf(out, " %8.2f",
+                (double)integer(parts, lab_part_name((enum lab_part)p)) / 1e3 / messages);
+    fprintf(out, " %8.2f %8.2f %9.1f\n", (double)integer(s, "cpu_user_us") / messages,
+            (double)integer(s, "cpu_system_us") / messages,
             (double)integer(s, "memory_kib") / 1024);
 }
 
@@ -124,12 +126,14 @@ static void print_tables(FILE *out, const json_t *cases)
 {
     size_t i;
     json_t *c;
-    fprintf(out, "\n%-40s %7s %5s %8s %8s %8s %8s %8s %7s %8s %8s %7s %7s\n", "measure (us)",
-            "size", "depth", "mean", "p50", "p99", "p99.9", "max", "x TCP", "Gbit/s", "1000/s",
-            "x TCP", "x copy");
+    fprintf(out, "\n%-40s %-9s %7s %5s %8s %8s %8s %8s %8s %7s %8s %8s %7s %7s\n", "measure (us)",
+            "buffers", "size", "depth", "mean", "p50", "p99", "p99.9", "max", "x TCP", "Gbit/s",
+            "1000/s", "x TCP", "x copy");
     json_array_foreach(cases, i, c) print_case(out, c);
-    fprintf(out, "\nWhere the time went, in %% of each case's:\n%-10s %7s %5s  %-6s", "op", "size",
-            "depth", "end");
+    fprintf(out,
+            "\nWhere the time of both ends went, in us a message (user, system: CPU time of all "
+            "threads):\n%-10s %-9s %7s %5s  %-6s",
+            "op", "buffers", "size", "depth", "end");
     for (unsigned p = 0; p < LAB_PARTS; p++)
         fprintf(out, " %8s", lab_part_name((enum lab_part)p));
     fprintf(out, " %8s %8s %9s\n", "user", "system", "MiB");

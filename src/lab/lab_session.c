@@ -14,6 +14,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "lab/lab_buffers.h"
 #include "lab/lab_cm.h"
 #include "lab/lab_net.h"
 
@@ -255,6 +256,8 @@ static int open_queue(struct lab_end *e, const struct lab_case *c, struct lab_qu
         .depth = c->depth,
         .events = e->settings.wait == LAB_EVENT,
         .receives_data = e->serving && c->op == LAB_SEND,
+        .shared = e->serving && c->way == LAB_SHARED_POOL,
+        .inlined = !e->serving && c->way == LAB_INLINE ? c->size : 0,
     };
     if (plan.transport == LAB_UD && c->size > lab_rig_mtu_bytes(e->rig.port_attr.active_mtu)) {
         snprintf(e->message, sizeof(e->message),
@@ -272,7 +275,14 @@ static int open_queue(struct lab_end *e, const struct lab_case *c, struct lab_qu
     return error;
 }
 
-static int run_data(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
+/* What a case has at one end while it lasts. */
+struct equipment {
+    struct lab_queue q;
+    struct lab_cm cm;
+    struct lab_buffers b;
+};
+
+static int run_data(struct lab_end *e, const struct lab_case *c, struct equipment *x,
                     struct lab_side *side, struct lab_result *r)
 {
     int error;
@@ -280,8 +290,20 @@ static int run_data(struct lab_end *e, const struct lab_case *c, struct lab_queu
     if (c->op == LAB_TCP)
         error = r != NULL ? lab_tcp_source(e, c, r) : lab_tcp_target(e, c, side);
     else
-        error = r != NULL ? lab_source_run(e, c, q, r) : lab_target_run(e, c, q, side);
+        error = r != NULL ? lab_source_run(e, c, &x->q, &x->b, r)
+                          : lab_target_run(e, c, &x->q, &x->b, side);
     lab_side_end(side, e->rig.name, e->rig.port);
+    return error;
+}
+
+static int equip(struct lab_end *e, const struct lab_case *c, struct equipment *x,
+                 struct lab_side *side)
+{
+    int error = open_queue(e, c, &x->q, side);
+    if (error == 0)
+        error = lab_buffers_open(&x->b, e, side, c);
+    if (error == 0 && e->serving)
+        error = lab_target_prepare(e, c, &x->q, &x->b, side);
     return error;
 }
 
@@ -289,15 +311,12 @@ static int run_data(struct lab_end *e, const struct lab_case *c, struct lab_queu
 static int move(struct lab_end *e, const struct lab_case *c, struct lab_side *side,
                 struct lab_result *r)
 {
-    struct lab_queue q = {0};
-    struct lab_cm cm = {0};
-    int error = c->op == LAB_TCP ? 0 : open_queue(e, c, &q, side);
-    if (error == 0 && e->serving && c->op != LAB_TCP)
-        error = lab_target_prepare(e, c, &q, side);
+    struct equipment x = {0};
+    int error = c->op == LAB_TCP ? 0 : equip(e, c, &x, side);
     if (error == 0)
-        error = join(e, c->op == LAB_TCP ? NULL : &q, &cm);
+        error = join(e, c->op == LAB_TCP ? NULL : &x.q, &x.cm);
     if (error == 0)
-        error = run_data(e, c, &q, side, r);
+        error = run_data(e, c, &x, side, r);
     if (error == 0 && r != NULL)
         error = say(e, "done");
     if (error == 0 && c->op == LAB_TCP && r == NULL)
@@ -306,21 +325,21 @@ static int move(struct lab_end *e, const struct lab_case *c, struct lab_side *si
     if (error == 0 && r != NULL && (r->target = receive(e, "result")) == NULL)
         error = -EPIPE;
     error = prefer_peer(e, error);
-    lab_cm_disconnect(&cm);
-    lab_queue_close(&q);
+    lab_cm_disconnect(&x.cm);
+    lab_queue_close(&x.q);
+    lab_buffers_close(&x.b);
     return error;
 }
 
 static int drive_case(struct lab_end *e, const struct lab_case *c, struct lab_result *r)
 {
-    char doing[96];
-    snprintf(doing, sizeof(doing), "running %s of %u bytes at depth %u", lab_case_name(c), c->size,
-             c->depth);
+    char doing[LAB_CASE_BYTES + 16], what[LAB_CASE_BYTES];
+    snprintf(doing, sizeof(doing), "running %s", lab_case_say(c, what));
     e->control.doing = doing;
-    json_t *o =
-        json_pack("{s:i,s:I,s:I,s:I,s:I,s:I}", "op", (int)c->op, "size", (json_int_t)c->size,
-                  "depth", (json_int_t)c->depth, "warmup", (json_int_t)c->warmup, "iterations",
-                  (json_int_t)c->iterations, "first", (json_int_t)c->first);
+    json_t *o = json_pack("{s:i,s:i,s:I,s:I,s:I,s:I,s:I}", "op", (int)c->op, "way", (int)c->way,
+                          "size", (json_int_t)c->size, "depth", (json_int_t)c->depth, "warmup",
+                          (json_int_t)c->warmup, "iterations", (json_int_t)c->iterations, "first",
+                          (json_int_t)c->first);
     int error = from_control(e, lab_control_send(&e->control, "case", o));
     r->c = *c;
     if (error == 0)
@@ -340,18 +359,23 @@ static unsigned ops_of(const struct lab_settings *s, unsigned ops[LAB_OPS + 1])
     return n;
 }
 
-/* Atomics have one size. */
-static bool applies(const struct lab_settings *s, unsigned op, uint32_t size_place)
+/* Atomics have one size, and the baseline one way. */
+static bool has_case(const struct lab_settings *s, unsigned op, uint32_t size_place, unsigned way)
 {
-    return op != LAB_ATOMIC || size_place == 0 || s->sizes.count == 0;
+    if ((s->ways >> way & 1) == 0)
+        return false;
+    if (op == LAB_TCP)
+        return way == (unsigned)__builtin_ctzll(s->ways);
+    return (op != LAB_ATOMIC || size_place == 0) &&
+           lab_settings_has_case(s, op, s->sizes.value[size_place], (enum lab_way)way);
 }
 
 static unsigned count_cases(const struct lab_settings *s, const unsigned *ops, unsigned n)
 {
     unsigned count = 0;
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n * LAB_WAYS; i++)
         for (uint32_t size = 0; size < s->sizes.count; size++)
-            count += applies(s, ops[i], size) ? s->depths.count : 0;
+            count += has_case(s, ops[i / LAB_WAYS], size, i % LAB_WAYS) ? s->depths.count : 0;
     return count;
 }
 
@@ -361,25 +385,25 @@ static int drive_size(struct lab_end *e, struct lab_run *run, uint32_t place, co
     const struct lab_settings *s = &e->settings;
     if (s->baseline != 0)
         run->memcpy_ns[place] = lab_tcp_memcpy_ns(e, s->sizes.value[place]);
-    for (uint32_t depth = 0; depth < s->depths.count; depth++) {
-        for (unsigned i = 0; i < n; i++) {
-            struct lab_case c = {
-                .op = ops[i],
-                .size = ops[i] == LAB_ATOMIC ? 8 : s->sizes.value[place],
-                .depth = s->depths.value[depth],
-                .warmup = s->warmup,
-                .iterations = lab_settings_iterations(s, s->sizes.value[place]),
-                .first = *sequence,
-            };
-            if (!applies(s, ops[i], place))
-                continue;
-            progress(&c, run->count, run->planned);
-            int error = drive_case(e, &c, &run->results[run->count]);
-            if (error != 0)
-                return error;
-            run->count++;
-            *sequence += lab_case_messages(&c);
-        }
+    for (unsigned i = 0; i < s->depths.count * n * LAB_WAYS; i++) {
+        unsigned op = ops[i / LAB_WAYS % n], way = i % LAB_WAYS;
+        struct lab_case c = {
+            .op = op,
+            .way = op == LAB_TCP ? LAB_DIRECT : (enum lab_way)way,
+            .size = op == LAB_ATOMIC ? 8 : s->sizes.value[place],
+            .depth = s->depths.value[i / LAB_WAYS / n],
+            .warmup = s->warmup,
+            .iterations = lab_settings_iterations(s, s->sizes.value[place]),
+            .first = *sequence,
+        };
+        if (!has_case(s, op, place, way))
+            continue;
+        progress(&c, run->count, run->planned);
+        int error = drive_case(e, &c, &run->results[run->count]);
+        if (error != 0)
+            return error;
+        run->count++;
+        *sequence += lab_case_messages(&c);
     }
     return 0;
 }
@@ -419,9 +443,10 @@ void lab_run_clear(struct lab_run *run)
 
 static int parse_case(struct lab_end *e, const json_t *o, struct lab_case *c)
 {
-    uint64_t op, size, depth;
+    uint64_t op, way, size, depth;
     struct lab_control *k = &e->control;
     if (!lab_control_number(k, o, "op", LAB_TCP, &op) ||
+        !lab_control_number(k, o, "way", LAB_WAYS - 1, &way) ||
         !lab_control_number(k, o, "size", e->rig.pool.slot_bytes, &size) ||
         !lab_control_number(k, o, "depth", e->rig.pool.slots, &depth) ||
         !lab_control_number(k, o, "warmup", 1000000000, &c->warmup) ||
@@ -429,9 +454,11 @@ static int parse_case(struct lab_end *e, const json_t *o, struct lab_case *c)
         !lab_control_number(k, o, "first", INT64_MAX / 2, &c->first))
         return from_control(e, -EPROTO);
     c->op = (unsigned)op;
+    c->way = (enum lab_way)way;
     c->size = (uint32_t)size;
     c->depth = (uint32_t)depth;
-    if (c->size == 0 || c->depth == 0 || lab_case_messages(c) == 0 ||
+    if (c->size == 0 || c->depth == 0 ||
+        !lab_settings_has_case(&e->settings, c->op, c->size, c->way) || lab_case_messages(c) == 0 ||
         (c->op == LAB_TCP && e->data < 0)) {
         snprintf(e->message, sizeof(e->message), "the peer sent no right 'case'");
         return -EPROTO;
@@ -443,12 +470,11 @@ static int serve_case(struct lab_end *e, const json_t *o)
 {
     struct lab_case c;
     struct lab_side side = {0};
-    char doing[96];
+    char doing[LAB_CASE_BYTES + 16], what[LAB_CASE_BYTES];
     int error = parse_case(e, o, &c);
     if (error != 0)
         return error;
-    snprintf(doing, sizeof(doing), "running %s of %u bytes at depth %u", lab_case_name(&c), c.size,
-             c.depth);
+    snprintf(doing, sizeof(doing), "running %s", lab_case_say(&c, what));
     e->control.doing = doing;
     error = move(e, &c, &side, NULL);
     if (error == 0)

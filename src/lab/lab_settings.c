@@ -15,6 +15,8 @@ enum kind { COUNT, BYTES, COUNTS, SIZES, CHOICE, CHOICES, TIME, RATE, RATIO, TEX
 static const char *const op_names[] = {"write", "write-imm", "read", "send", "atomic", NULL};
 static const char *const transport_names[] = {"rc", "uc", "ud", NULL};
 static const char *const wait_names[] = {"poll", "event", NULL};
+static const char *const way_names[] = {"direct", "bounce", "gather",   "temporary",
+                                        "pool",   "inline", "register", NULL};
 static const char *const connect_names[] = {"control", "cm", NULL};
 static const char *const switch_names[] = {"off", "on", NULL};
 static const char *const plant_names[] = {"none", "wrong-data", "stale-data", "early-reuse", NULL};
@@ -43,6 +45,8 @@ const struct lab_setting lab_setting_table[] = {
      true,                                                                                                       ANY           },
     {"warmup",       "N",       "Messages before those",                                                  true,  ANY           },
     {"signal-every", "N",       "One work request in N asks for a completion",                            true,  ANY           },
+    {"buffers",      "LIST",
+     "Where copies hide: of direct, bounce, gather, temporary, pool, inline, register",                   true,  ANY           },
     {"wait",         "HOW",     "poll, or event: sleep until the device wakes us",                        true,  ANY           },
     {"connect",      "HOW",     "control: by what both ends tell; cm: by librdmacm",                      true,  ANY           },
     {"baseline",     "on",      "The same over TCP, and memcpy: on or off",                               true,  ANY           },
@@ -72,6 +76,7 @@ static const struct rule rules[] = {
     {COUNT,   AT(iterations),    0,       1000000000,       NULL,            "0"                               },
     {COUNT,   AT(warmup),        0,       1000000000,       NULL,            "100"                             },
     {COUNT,   AT(signal_every),  1,       LAB_MAX_SLOTS,    NULL,            "1"                               },
+    {CHOICES, AT(ways),          0,       0,                way_names,       "direct"                          },
     {CHOICE,  AT(wait),          0,       0,                wait_names,      "poll"                            },
     {CHOICE,  AT(connect),       0,       0,                connect_names,   "control"                         },
     {CHOICE,  AT(baseline),      0,       0,                switch_names,    "on"                              },
@@ -98,6 +103,11 @@ const unsigned lab_setting_count = RULES;
 const char *lab_op_name(enum lab_op op)
 {
     return op_names[op];
+}
+
+const char *lab_way_name(enum lab_way w)
+{
+    return way_names[w];
 }
 
 const char *lab_transport_name(enum lab_transport t)
@@ -454,6 +464,52 @@ static int check_ops(struct lab_settings *s, char message[LAB_MESSAGE_BYTES])
     return 0;
 }
 
+bool lab_settings_has_case(const struct lab_settings *s, unsigned op, uint32_t size,
+                           enum lab_way way)
+{
+    enum { HEAD_BYTES = 32 }; /* below, there is none to be elsewhere than the body */
+    bool sends = op == LAB_WRITE || op == LAB_WRITE_IMM || op == LAB_SEND;
+    switch (way) {
+    case LAB_DIRECT:
+        return true;
+    case LAB_BOUNCE:
+        return sends;
+    case LAB_GATHER:
+    case LAB_TEMPORARY:
+        return sends && size > HEAD_BYTES;
+    case LAB_SHARED_POOL:
+        return op == LAB_SEND && s->transport == LAB_RC;
+    case LAB_INLINE:
+        return sends && size <= LAB_MAX_INLINE;
+    case LAB_REGISTER: /* what is sent again must be registered still */
+        return sends && s->transport == LAB_RC;
+    default:
+        return false;
+    }
+}
+
+static bool has_any_case(const struct lab_settings *s, enum lab_way way)
+{
+    for (unsigned op = 0; op < LAB_OPS; op++)
+        for (uint32_t i = 0; i < s->sizes.count; i++)
+            if ((s->ops >> op & 1) != 0 && lab_settings_has_case(s, op, s->sizes.value[i], way))
+                return true;
+    return false;
+}
+
+static int check_ways(const struct lab_settings *s, char message[LAB_MESSAGE_BYTES])
+{
+    for (unsigned way = 0; way < LAB_WAYS; way++) {
+        if ((s->ways >> way & 1) != 0 && !has_any_case(s, (enum lab_way)way)) {
+            snprintf(message, LAB_MESSAGE_BYTES,
+                     "buffers: %s goes with none of these operations and sizes over %s",
+                     way_names[way], transport_names[s->transport]);
+            return -EINVAL;
+        }
+    }
+    return 0;
+}
+
 int lab_settings_check(struct lab_settings *s, char message[LAB_MESSAGE_BYTES])
 {
     int error = check_ops(s, message);
@@ -485,7 +541,7 @@ int lab_settings_check(struct lab_settings *s, char message[LAB_MESSAGE_BYTES])
         snprintf(message, LAB_MESSAGE_BYTES, "min-ratio: needs the baseline, which is off");
         return -EINVAL;
     }
-    return 0;
+    return check_ways(s, message);
 }
 
 int lab_settings_agree(const struct lab_settings *here, const struct lab_settings *peer,

@@ -36,6 +36,18 @@ enum lab_op {
     LAB_OPS,
 };
 
+/* How a message gets from the application's memory into the NIC's, and out of it. */
+enum lab_way {
+    LAB_DIRECT,
+    LAB_BOUNCE,      /* made in memory that is not registered, copied into a slot */
+    LAB_GATHER,      /* header and body in two places, gathered by the NIC */
+    LAB_TEMPORARY,   /* header and body in two places, copied into one */
+    LAB_SHARED_POOL, /* received into a shared receive queue, copied out */
+    LAB_INLINE,      /* in the work request itself */
+    LAB_REGISTER,    /* registered for each message */
+    LAB_WAYS
+};
+enum { LAB_MAX_INLINE = 256 };
 enum lab_transport { LAB_RC, LAB_UC, LAB_UD, LAB_TRANSPORTS };
 enum lab_connect { LAB_CONNECT_TOLD, LAB_CONNECT_CM, LAB_CONNECTS };
 enum lab_wait { LAB_POLL, LAB_EVENT, LAB_WAITS };
@@ -63,6 +75,7 @@ struct lab_settings {
     uint64_t iterations; /* 0: see lab_settings_iterations() */
     uint64_t warmup;
     uint64_t signal_every;
+    uint64_t ways; /* bits by enum lab_way */
     uint64_t wait;
     uint64_t connect;
     uint64_t baseline; /* bool */
@@ -121,6 +134,10 @@ void lab_settings_adopt(struct lab_settings *here, const struct lab_settings *pe
 uint32_t lab_settings_slot_bytes(const struct lab_settings *s);
 /* Messages of that size that are measured. */
 uint64_t lab_settings_iterations(const struct lab_settings *s, uint32_t size);
+/* Is there such a case? */
+bool lab_settings_has_case(const struct lab_settings *s, unsigned op, uint32_t size,
+                           enum lab_way way);
+const char *lab_way_name(enum lab_way w);
 const char *lab_op_name(enum lab_op op);
 const char *lab_transport_name(enum lab_transport t);
 

@@ -221,11 +221,9 @@ static uint64_t checksum_of(const uint8_t *bytes, uint32_t length)
     return XXH3_64bits_withSeed(bytes + sizeof(head), length - sizeof(head), seed);
 }
 
-void lab_slot_fill(struct lab_pool *p, uint32_t slot, uint64_t sequence, uint32_t length)
+void lab_slot_fill(uint8_t *bytes, uint32_t slot, uint64_t sequence, uint32_t length)
 {
-    uint8_t *bytes = lab_slot_bytes(p, slot);
     uint64_t seed = seed_of(slot, sequence);
-    p->slot[slot].sequence = sequence;
     if (length < sizeof(struct lab_slot_head)) {
         fill_pattern(bytes, length, seed);
         return;
@@ -235,9 +233,8 @@ void lab_slot_fill(struct lab_pool *p, uint32_t slot, uint64_t sequence, uint32_
     fill_pattern(bytes + sizeof(head), length - (uint32_t)sizeof(head), seed);
 }
 
-void lab_slot_seal(struct lab_pool *p, uint32_t slot)
+void lab_slot_seal(uint8_t *bytes)
 {
-    uint8_t *bytes = lab_slot_bytes(p, slot);
     struct lab_slot_head head;
     memcpy(&head, bytes, sizeof(head));
     head.checksum = checksum_of(bytes, head.length);

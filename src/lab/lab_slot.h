@@ -91,8 +91,8 @@ void lab_slot_trace(const struct lab_pool *p, uint32_t slot, char *out, unsigned
 /* Contents: length bytes (1 to slot_bytes) for a slot and sequence number. Shorter than a head,
  * they are pattern only. The pattern and the checksum are two calls, so that their costs can be
  * told apart. */
-void lab_slot_fill(struct lab_pool *p, uint32_t slot, uint64_t sequence, uint32_t length);
-void lab_slot_seal(struct lab_pool *p, uint32_t slot);
+void lab_slot_fill(uint8_t *bytes, uint32_t slot, uint64_t sequence, uint32_t length);
+void lab_slot_seal(uint8_t *bytes);
 
 /* What bytes ought to be, wherever they lie. */
 struct lab_expect {

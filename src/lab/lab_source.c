@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/lab_buffers.h"
 #include "lab/lab_case.h"
 
 struct source {
     struct lab_end *e;
     const struct lab_case *c;
     struct lab_queue *q;
+    struct lab_buffers *b;
     struct lab_result *r;
     uint64_t next;     /* to be posted */
     uint64_t ready;    /* reads: those before it may be posted */
@@ -106,10 +108,11 @@ static void name_operation(const struct source *s, struct ibv_send_wr *wr, uint6
 static int post_one(struct source *s, uint64_t sequence)
 {
     uint32_t slot = lab_case_slot(s->e, sequence);
-    uint32_t bytes = s->c->op == LAB_ATOMIC ? 8 : s->c->size;
-    struct ibv_sge sge = {(uintptr_t)lab_slot_bytes(&s->e->rig.pool, slot), bytes,
-                          s->e->rig.mr->lkey};
-    struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1};
+    struct ibv_sge sge[2];
+    struct ibv_send_wr wr = {.sg_list = sge};
+    wr.num_sge = lab_buffers_pieces(s->b, s->c, slot, sge);
+    if (s->c->way == LAB_INLINE)
+        wr.send_flags = IBV_SEND_INLINE;
     /* One in signal-every asks, and there are never more than depth under way: so there is always
      * one that tells of the others. The last one asks, too. */
     uint64_t every = s->e->settings.signal_every;
@@ -136,7 +139,7 @@ static int post_next(struct source *s)
     lab_slot_release(p, slot);
     if (p->slot[slot].owner != LAB_FREE)
         return 0; /* its completion has not been seen */
-    int error = acknowledged_by_peer(s) ? lab_case_make(s->e, &s->r->source, s->c, s->next)
+    int error = acknowledged_by_peer(s) ? lab_buffers_make(s->b, s->c, s->next)
                                         : from_pool(s, lab_slot_offer(p, slot, s->next));
     s->posted_ns[slot] = lab_now_ns();
     if (s->next == s->c->first + s->c->warmup)
@@ -220,6 +223,7 @@ static int take_completion(struct source *s, const struct lab_done *d)
     /* What was sent again has been complete before. */
     if (d->asked && measured(s, d->sequence) && s->complete <= d->sequence)
         lab_hist_add(&s->r->completion, lab_now_ns() - s->posted_ns[slot]);
+    lab_buffers_complete(s->b, slot);
     int error = from_pool(s, lab_slot_complete(p, slot));
     if (s->complete <= d->sequence)
         s->complete = d->sequence + 1;
@@ -293,13 +297,14 @@ static int move(struct source *s)
 }
 
 int lab_source_run(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
-                   struct lab_result *r)
+                   struct lab_buffers *b, struct lab_result *r)
 {
     uint32_t slots = e->rig.pool.slots;
     struct source s = {
         .e = e,
         .c = c,
         .q = q,
+        .b = b,
         .r = r,
         .next = c->first,
         .ready = c->first,

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "lab/lab_buffers.h"
 #include "lab/lab_case.h"
 
 enum { TRIES = 5 };
@@ -21,6 +22,7 @@ struct target {
     struct lab_end *e;
     const struct lab_case *c;
     struct lab_queue *q;
+    struct lab_buffers *b;
     struct lab_side *side;
     uint64_t next; /* the message that is to come; of reads, the one to be made */
     uint64_t done; /* reads: all before it were acknowledged */
@@ -53,6 +55,11 @@ static int protocol(struct target *t, const char *what)
     return -EPROTO;
 }
 
+static int receive_into(struct target *t, uint32_t buffer, uint8_t *bytes, const struct ibv_mr *mr)
+{
+    return from_queue(t, lab_queue_receive(t->q, buffer, bytes, t->c->size, mr->lkey));
+}
+
 /* The slot of a message is its sender's until it says otherwise. */
 static int offer(struct target *t, uint64_t sequence)
 {
@@ -60,15 +67,18 @@ static int offer(struct target *t, uint64_t sequence)
     uint32_t slot = lab_case_slot(t->e, sequence);
     lab_slot_release(p, slot);
     int error = from_pool(t, lab_slot_offer(p, slot, sequence));
-    if (error == 0 && t->c->op == LAB_SEND)
-        error = from_queue(t, lab_queue_receive(t->q, slot, lab_slot_bytes(p, slot), t->c->size));
+    if (error == 0 && t->c->op == LAB_SEND && t->c->way != LAB_SHARED_POOL)
+        error = receive_into(t, slot, lab_slot_bytes(p, slot), t->e->rig.mr);
     return error;
 }
 
 static int make_readable(struct target *t)
 {
     while (t->next < t->end && t->next - t->done < t->c->depth && lab_queue_has_room(t->q, 1)) {
-        int error = lab_case_make(t->e, t->side, t->c, t->next);
+        uint8_t *bytes = lab_slot_bytes(&t->e->rig.pool, lab_case_slot(t->e, t->next));
+        int error = lab_case_make(t->e, t->side, t->c, t->next, bytes);
+        if (error == 0)
+            error = lab_case_post(t->e, t->c, t->next);
         if (error == 0)
             error = from_queue(t, lab_queue_note(t->q, LAB_NOTE_READY, t->next, t->c->size));
         if (error != 0)
@@ -76,6 +86,12 @@ static int make_readable(struct target *t)
         t->next++;
     }
     return 0;
+}
+
+static uint32_t receives_of(const struct target *t)
+{
+    uint32_t slots = t->e->rig.pool.slots;
+    return 2 * t->c->depth < slots ? 2 * t->c->depth : slots;
 }
 
 static int start(struct target *t)
@@ -90,18 +106,19 @@ static int start(struct target *t)
                    */
     if (t->e->settings.transport != LAB_RC) {
         /* More than there are messages: copies take receives, too. */
-        for (; t->receives < 2 * t->c->depth && t->receives < p->slots && error == 0;
-             t->receives++) {
+        for (; t->receives < receives_of(t) && error == 0; t->receives++) {
             uint32_t i = (uint32_t)t->receives;
             lab_slot_release(p, i);
             error = from_pool(t, lab_slot_offer(p, i, i));
             if (error == 0)
-                error = from_queue(t, lab_queue_receive(t->q, i, lab_slot_bytes(p, i), t->c->size));
+                error = receive_into(t, i, lab_slot_bytes(p, i), t->e->rig.mr);
         }
         return error;
     }
     for (uint32_t i = 0; i < t->c->depth && error == 0 && t->next + i < t->end; i++)
         error = offer(t, t->next + i);
+    for (uint32_t i = 0; t->c->way == LAB_SHARED_POOL && error == 0 && i < receives_of(t); i++)
+        error = receive_into(t, i, lab_buffers_receive(t->b, i), t->b->mr);
     return error;
 }
 
@@ -171,9 +188,7 @@ static int take_datagram(struct target *t, const struct lab_done *d)
     lab_slot_release(p, slot);
     if (error == 0)
         error = from_pool(t, lab_slot_offer(p, slot, t->receives++));
-    return error == 0
-               ? from_queue(t, lab_queue_receive(t->q, slot, lab_slot_bytes(p, slot), t->c->size))
-               : error;
+    return error == 0 ? receive_into(t, slot, lab_slot_bytes(p, slot), t->e->rig.mr) : error;
 }
 
 static int take_acknowledgement(struct target *t, uint64_t sequence)
@@ -187,6 +202,14 @@ static int take_acknowledgement(struct target *t, uint64_t sequence)
         error = from_pool(t, lab_slot_acknowledge(p, slot, sequence));
     t->done++;
     return error;
+}
+
+/* What came in the shared pool is copied to where it belongs, and the receive goes back at once. */
+static int take_from_pool(struct target *t, uint32_t buffer)
+{
+    lab_buffers_copy_out(t->b, buffer, lab_case_slot(t->e, t->next), t->c->size);
+    int error = receive_into(t, buffer, lab_buffers_receive(t->b, buffer), t->b->mr);
+    return error == 0 ? take_message(t, t->next) : error;
 }
 
 static bool reliable(const struct target *t)
@@ -219,6 +242,8 @@ static int take(struct target *t, const struct lab_done *d)
             return take_datagram(t, d);
         if (d->bytes != t->c->size)
             return protocol(t, "a message of another length");
+        if (t->c->way == LAB_SHARED_POOL)
+            return take_from_pool(t, d->buffer);
         return d->buffer == lab_case_slot(t->e, t->next) ? take_message(t, t->next)
                                                          : protocol(t, "a receive");
     default:
@@ -279,20 +304,21 @@ static void check_counter(struct target *t)
 }
 
 int lab_target_prepare(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
-                       struct lab_side *side)
+                       struct lab_buffers *b, struct lab_side *side)
 {
-    struct target t = {.e = e, .c = c, .q = q, .side = side, .next = c->first};
+    struct target t = {.e = e, .c = c, .q = q, .b = b, .side = side, .next = c->first};
     t.end = c->first + lab_case_messages(c);
     return start(&t);
 }
 
 int lab_target_run(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
-                   struct lab_side *side)
+                   struct lab_buffers *b, struct lab_side *side)
 {
     struct target t = {
         .e = e,
         .c = c,
         .q = q,
+        .b = b,
         .side = side,
         .next = c->first,
         .done = c->first,

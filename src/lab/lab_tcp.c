@@ -122,13 +122,16 @@ static int send_next(struct stream *s, uint64_t *sent_ns)
 {
     uint32_t slot = lab_case_slot(s->e, s->next);
     struct lab_note note = {LAB_NOTE_WRITTEN, s->c->size, s->next};
-    int error = lab_case_make(s->e, s->side, s->c, s->next);
+    uint8_t *bytes = lab_slot_bytes(&s->e->rig.pool, slot);
+    int error = lab_case_make(s->e, s->side, s->c, s->next, bytes);
+    if (error == 0)
+        error = lab_case_post(s->e, s->c, s->next);
     if (error != 0)
         return error;
     sent_ns[slot] = lab_now_ns();
     error = send_all(s, &note, sizeof(note), MSG_MORE);
     if (error == 0)
-        error = send_all(s, lab_slot_bytes(&s->e->rig.pool, slot), s->c->size, 0);
+        error = send_all(s, bytes, s->c->size, 0);
     if (error == 0)
         error = from_pool(s, lab_slot_complete(&s->e->rig.pool, slot));
     s->next++;

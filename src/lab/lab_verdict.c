@@ -109,9 +109,10 @@ static void find_faults(const struct lab_result *r, json_t *findings)
     uint64_t faults = lab_verdict_faults(r);
     if (r->source.first_fault[0] != '\0')
         first = r->source.first_fault;
+    char what[LAB_CASE_BYTES];
     if (faults > 0)
-        find(findings, "WRONG DATA: %s of %u bytes at depth %u: %llu messages, the first: %.250s",
-             lab_case_name(&r->c), r->c.size, r->c.depth, (unsigned long long)faults,
+        find(findings, "WRONG DATA: %s: %llu messages, the first: %.250s",
+             lab_case_say(&r->c, what), (unsigned long long)faults,
              first != NULL ? first : "not told");
 }
 
@@ -119,24 +120,25 @@ static void find_faults(const struct lab_result *r, json_t *findings)
 static unsigned find_missed(const struct lab_settings *s, const struct lab_run *run,
                             const struct lab_result *r, json_t *findings)
 {
-    const char *name = lab_case_name(&r->c);
+    char what[LAB_CASE_BYTES];
+    const char *name = lab_case_say(&r->c, what);
     uint64_t p99 = lab_hist_permille(lab_verdict_latency(r), 990);
     double gbps = lab_verdict_gbps(r), ratio = lab_verdict_throughput_ratio(run, r);
     unsigned missed = 0;
     if (s->max_p99_ns != 0 && p99 > s->max_p99_ns) {
-        find(findings, "MISSED max-p99: %s of %u bytes at depth %u: %.1f us, allowed %.1f us", name,
-             r->c.size, r->c.depth, (double)p99 / 1e3, (double)s->max_p99_ns / 1e3);
+        find(findings, "MISSED max-p99: %s: %.1f us, allowed %.1f us", name, (double)p99 / 1e3,
+             (double)s->max_p99_ns / 1e3);
         missed++;
     }
     if (s->min_kbps != 0 && r->c.op != LAB_ATOMIC && gbps * 1e6 < (double)s->min_kbps) {
-        find(findings, "MISSED min-gbps: %s of %u bytes at depth %u: %.3f Gbit/s, wanted %.3f",
-             name, r->c.size, r->c.depth, gbps, (double)s->min_kbps / 1e6);
+        find(findings, "MISSED min-gbps: %s: %.3f Gbit/s, wanted %.3f", name, gbps,
+             (double)s->min_kbps / 1e6);
         missed++;
     }
     if (s->min_ratio_ppm != 0 && lab_verdict_baseline(run, r) != NULL &&
         ratio * 1e6 < (double)s->min_ratio_ppm) {
-        find(findings, "MISSED min-ratio: %s of %u bytes at depth %u: %.6g x TCP, wanted %.6g",
-             name, r->c.size, r->c.depth, ratio, (double)s->min_ratio_ppm / 1e6);
+        find(findings, "MISSED min-ratio: %s: %.6g x TCP, wanted %.6g", name, ratio,
+             (double)s->min_ratio_ppm / 1e6);
         missed++;
     }
     return missed;
@@ -147,13 +149,14 @@ static void find_bottleneck(const struct lab_result *r, json_t *findings)
     json_t *source = lab_side_json(&r->source);
     unsigned here = lab_verdict_contents_percent(source);
     unsigned there = lab_verdict_contents_percent(r->target);
+    char what[LAB_CASE_BYTES];
     json_decref(source);
     if (here > CONTENTS_LIMIT_PERCENT || there > CONTENTS_LIMIT_PERCENT)
         find(
             findings,
-            "%s of %u bytes at depth %u: the %s spends %u %% of the time on filling and checksums: "
-            "they limit this case, not the transport",
-            lab_case_name(&r->c), r->c.size, r->c.depth, here > there ? "source" : "target",
+            "%s: the %s spends %u %% of the time on filling, checksums and copies: they limit this "
+            "case, not the transport",
+            lab_case_say(&r->c, what), here > there ? "source" : "target",
             here > there ? here : there);
 }
 

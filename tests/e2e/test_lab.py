@@ -129,6 +129,25 @@ def selective(transport, every, depth):
         demand(case["measures"][-1]["samples"] in (50, done), "not every message was acknowledged")
 
 
+WAYS = {"direct": None, "bounce": "copy", "gather": None, "temporary": "copy", "pool": "copy",
+        "inline": None, "register": "register"}
+
+
+def buffers(*words, ops="write,write-imm,send", ways=",".join(WAYS), absent=0):
+    """Every byte arrives by every way, and who copies or registers spends time on it."""
+    record = local("--op", ops, "--buffers", ways, "--size", "64,4KiB", "--depth", "4",
+                   "--baseline", "off", *words)
+    ops = ops.split(",")
+    combinations = len(ops) * len(ways.split(",")) * 2 - absent
+    demand(len(record["cases"]) == combinations, f"{len(record['cases'])} of {combinations} cases")
+    for case in record["cases"]:
+        check_data(case)
+        end = case["target" if case["buffers"] == "pool" else "source"]
+        for part in ("copy", "register"):
+            spent = end["parts_ns"][part] > 0
+            demand(spent == (WAYS[case["buffers"]] == part), f"{part}: {case['buffers']} {end}")
+
+
 def unreliable(transport, *words, size="64,1KiB"):
     record = local("--transport", transport, "--size", size, "--depth", "1,4", *words)
     ops = ["send"] if transport == "ud" else ["write", "write-imm", "send"]
@@ -160,6 +179,7 @@ def lossy_rc():
 def planted(fault, verdict, op, *words):
     record = local("--op", op, "--size", "64,16", "--depth", "2", "--plant", fault, "--slots", "8",
                    *words, status=2)
+    demand(len(record["cases"]) > 2, "no baseline, or nothing else")
     for case in record["cases"]:
         reader = case["source" if case["op"] == "read" else "target"]
         bad = {k: v for k, v in reader["data"].items() if k != "good" and v}
@@ -473,12 +493,18 @@ def cases(tap):
                             RC_OPS, [64, 4096], [1, 4]))
     one("cm_events", lambda: right(local("--size", "64", "--depth", "4", "--connect", "cm",
                                          "--wait", "event"), RC_OPS, [64], [4]))
+    # Inline there is for 64 bytes only, and the pool for send only.
+    one("buffers", buffers, absent=3 + 4)
+    one("buffers_events", buffers, "--wait", "event", "--signal-every", "3", absent=3 + 4)
+    one("buffers_uc", buffers, "--transport", "uc", ways="bounce,gather,temporary")
     one("lossy_uc", lossy, "uc")
     one("lossy_ud", lossy, "ud")
     one("lossy_rc", lossy_rc)
     for fault, verdict in (("wrong-data", "corrupt"), ("stale-data", "stale")):
         one(f"planted_{fault}", planted, fault, verdict, "write,write-imm,read,send")
         one(f"planted_{fault}_uc", planted, fault, verdict, "write,send", "--transport", "uc")
+    one("planted_stale_copies", planted, "stale-data", "stale", "send", "--buffers",
+        "bounce,pool,register", "--size", "64", "--slots", "8")
     for op in ("write", "read"):
         one(f"planted_early_reuse_{op}", planted_reuse, op)
     one("case_140__thresholds", thresholds)

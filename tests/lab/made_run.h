@@ -22,8 +22,8 @@ static inline void made_case(struct lab_result *r, unsigned op, uint32_t size, u
     }
     r->source.wall_ns = r->elapsed_ns;
     r->source.data[LAB_DATA_GOOD] = 100;
-    r->target = json_pack("{s:i,s:{s:i},s:{s:i}}", "wall_ns", 1000, "parts_ns", "checksum", 100,
-                          "data", "stale", 0);
+    r->target = json_pack("{s:i,s:{s:i},s:{s:i}}", "wall_ns", 1000000, "parts_ns", "checksum",
+                          100000, "data", "stale", 0);
 }
 
 static inline void made_run(struct lab_end *e, struct lab_run *run, uint64_t write_ns)

@@ -35,8 +35,8 @@ static int teardown(void **state)
 
 static const uint8_t *make(uint64_t sequence)
 {
-    lab_slot_fill(&p, 1, sequence, 100);
-    lab_slot_seal(&p, 1);
+    lab_slot_fill(lab_slot_bytes(&p, 1), 1, sequence, 100);
+    lab_slot_seal(lab_slot_bytes(&p, 1));
     return lab_slot_bytes(&p, 1);
 }
 

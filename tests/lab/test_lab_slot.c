@@ -161,9 +161,9 @@ enum { LENGTHS = sizeof(lengths) / sizeof(lengths[0]) };
 
 static void make(uint32_t slot, uint64_t sequence, uint32_t length)
 {
-    lab_slot_fill(&p, slot, sequence, length);
+    lab_slot_fill(lab_slot_bytes(&p, slot), slot, sequence, length);
     if (length >= sizeof(struct lab_slot_head))
-        lab_slot_seal(&p, slot);
+        lab_slot_seal(lab_slot_bytes(&p, slot));
 }
 
 static struct lab_expect expect(uint64_t sequence, uint32_t length)

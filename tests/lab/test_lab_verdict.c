@@ -144,15 +144,26 @@ static void lab_verdict_make__nonsense_of_a_target(void **state)
     judge(LAB_EXIT_PASSED, "passed", 0);
 }
 
+static void lab_verdict_make__names_the_way(void **state)
+{
+    (void)state;
+    made_run(&e, &run, 5000);
+    run.results[1].c.way = LAB_BOUNCE;
+    e.settings.min_kbps = 1700000;
+    judge(LAB_EXIT_MISSED, "MISSED", 1);
+    assert_true(
+        found("write of 1000 bytes at depth 1, buffers bounce: 1.600 Gbit/s, wanted 1.700"));
+}
+
 static void lab_verdict_make__bottleneck(void **state)
 {
     (void)state;
     made_run(&e, &run, 5000);
     run.results[1].source.part_ns[LAB_PART_CHECKSUM] = run.results[1].elapsed_ns * 6 / 10;
     judge(LAB_EXIT_PASSED, "passed", 1);
-    assert_true(found("the source spends 60 % of the time on filling and checksums"));
+    assert_true(found("the source spends 60 % of the time on filling, checksums and copies"));
     json_t *parts = json_object_get(run.results[1].target, "parts_ns");
-    json_object_set_new(parts, "checksum", json_integer(800));
+    json_object_set_new(parts, "checksum", json_integer(800000));
     judge(LAB_EXIT_PASSED, "passed", 1);
     assert_true(found("the target spends 80 %"));
 }
@@ -165,6 +176,7 @@ int main(void)
         cmocka_unit_test_teardown(case_140__thresholds, teardown),
         cmocka_unit_test_teardown(lab_verdict_make__wrong_data, teardown),
         cmocka_unit_test_teardown(lab_verdict_make__nonsense_of_a_target, teardown),
+        cmocka_unit_test_teardown(lab_verdict_make__names_the_way, teardown),
         cmocka_unit_test_teardown(lab_verdict_make__bottleneck, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
