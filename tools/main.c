@@ -16,6 +16,7 @@ static const struct tool_command commands[] = {
     {"run",     "run a program on the software NIC",                     cmd_run    },
     {"devices", "list the devices, their addresses and the path in use", cmd_devices},
     {"lab",     "measure and explain an RDMA path, against TCP",         cmd_lab    },
+    {"fabric",  "simulate a data-centre network, packet by packet",      cmd_fabric },
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };

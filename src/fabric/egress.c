@@ -154,8 +154,8 @@ void egress_wire_event(struct fabric *f, uint32_t port)
         uint32_t quanta = k->flow;
         packet_give(&f->pool, packet);
         pause_received(f, to, xoff, xon, quanta);
-    } else if (f->config.loss_ppm != 0 && k->kind == PACKET_DATA &&
-               rng_below(&f->rng, 1000000) < f->config.loss_ppm) {
+    } else if (p->loss_ppm != 0 && k->kind == PACKET_DATA &&
+               rng_below(&f->rng, 1000000) < p->loss_ppm) {
         switch_drop(f, p, packet, &f->totals.drops_link);
     } else if (peer->at_switch) {
         switch_receive(f, to, packet);

@@ -62,7 +62,9 @@ static bool flows_sane(const struct fabric_topology *t, const struct fabric_flow
         const struct fabric_flow *w = &flows[i];
         if (w->src >= t->nodes || w->dst >= t->nodes || w->src == w->dst ||
             t->is_switch[w->src] != 0 || t->is_switch[w->dst] != 0 || w->bytes == 0 ||
-            w->priority >= FABRIC_PRIORITIES || w->start_ps > SCHED_MAX_PS / 2)
+            w->priority >= FABRIC_PRIORITIES || (w->group >= n && w->group != FABRIC_NO_GROUP) ||
+            (w->after >= n && w->after != FABRIC_NO_GROUP) ||
+            (w->after != FABRIC_NO_GROUP && w->after == w->group) || w->start_ps > SCHED_MAX_PS / 2)
             return false;
     }
     return true;
@@ -76,7 +78,7 @@ static bool topology_sane(const struct fabric_topology *t)
         const struct fabric_link *l = &t->link[i];
         if (l->node[0] >= t->nodes || l->node[1] >= t->nodes || l->node[0] == l->node[1] ||
             l->rate_bps < 1000000 || l->rate_bps > UINT64_C(10000000000000) ||
-            l->delay_ps > 1000 * FABRIC_MS)
+            l->delay_ps > 1000 * FABRIC_MS || l->loss_ppm > 1000000)
             return false;
     }
     return true;
@@ -90,6 +92,7 @@ static void port_init(struct fabric *f, uint32_t port, uint32_t node, uint32_t l
     p->node = node;
     p->link = link;
     p->mtu_bytes = l->mtu_bytes;
+    p->loss_ppm = l->loss_ppm;
     p->at_switch = f->topology.is_switch[node] != 0;
     p->byte_time = ((UINT64_C(8000000000000) << 20) + l->rate_bps / 2) / l->rate_bps;
     p->delay_ps = l->delay_ps;

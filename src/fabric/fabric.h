@@ -20,15 +20,17 @@ enum {
     FABRIC_QUANTUM_BYTES = 64,           /* 512 bit times (IEEE 802.3 31B) */
     FABRIC_QUANTA_HELD = UINT16_MAX + 1, /* not on any wire: a pause that lasts until the resume */
 };
-#define FABRIC_NEVER UINT64_MAX
-#define FABRIC_US    UINT64_C(1000000)
-#define FABRIC_MS    UINT64_C(1000000000)
+#define FABRIC_NEVER    UINT64_MAX
+#define FABRIC_NO_GROUP UINT32_MAX
+#define FABRIC_US       UINT64_C(1000000)
+#define FABRIC_MS       UINT64_C(1000000000)
 
 struct fabric_link {
     uint32_t node[2];
     uint64_t rate_bps;
     uint64_t delay_ps;
     uint32_t mtu_bytes; /* larger payloads are dropped; 0: none is too large */
+    uint32_t loss_ppm;  /* data frames that arrive broken */
 };
 
 struct fabric_topology {
@@ -42,6 +44,8 @@ struct fabric_flow {
     uint8_t priority;  /* travels as DSCP priority * 8 */
     uint64_t bytes;    /* >= 1 */
     uint64_t start_ps;
+    /* Groups: when all flows of group `after` are finished, start_ps runs from then on. */
+    uint32_t group, after; /* FABRIC_NO_GROUP: none */
 };
 
 /* A switch whose table from DSCP to priority differs. */
@@ -107,7 +111,6 @@ struct fabric_config {
     struct fabric_hosts hosts;
     enum fabric_watchdog watchdog;
     uint64_t detect_ps, restore_ps;
-    uint32_t loss_ppm; /* data frames that arrive broken, on any wire */
     uint64_t stall_ps; /* nothing moved for so long: the run ends. 0: 20 ms or more */
     uint64_t limit_ps; /* the run ends; 0: none */
     uint32_t mappings, faults;
@@ -128,7 +131,8 @@ enum fabric_state {
 };
 
 struct fabric_flow_result {
-    uint64_t fct_ps; /* FABRIC_NEVER: not finished */
+    uint64_t start_ps; /* FABRIC_NEVER: it did not start */
+    uint64_t fct_ps;   /* FABRIC_NEVER: not finished */
     uint64_t ideal_ps;
     uint32_t retries; /* times that it went back */
     uint32_t cnps;    /* that slowed it, or would have */
@@ -144,7 +148,8 @@ struct fabric_totals {
     uint64_t drops, pauses, resumes, ecn_marks;
     uint64_t max_queue_bytes;
     uint64_t drops_headroom, drops_threshold, drops_route, drops_mtu, drops_link, drops_watchdog;
-    uint64_t storms; /* that the watchdog saw */
+    uint64_t storms;             /* that the watchdog saw */
+    uint64_t bytes, acked_bytes; /* of all flows */
     uint32_t flows, finished;
     uint64_t deadlock_ps; /* FABRIC_NEVER: none was seen */
 };

@@ -39,7 +39,7 @@ struct port_counts {
 struct port {
     uint32_t node, peer; /* peer: the port at the other end */
     uint32_t link;
-    uint32_t mtu_bytes;
+    uint32_t mtu_bytes, loss_ppm;
     uint8_t backlog;   /* mask: queues that are not empty */
     uint8_t source;    /* mask: of a host, priorities by which it has more to send */
     uint8_t paused;    /* mask: a pause is or may still be in force */
@@ -109,6 +109,11 @@ struct endpoint {
 
 struct flow;
 
+struct flow_group {
+    uint32_t left;    /* flows that are not finished */
+    uint32_t waiting; /* the first flow that waits for it */
+};
+
 struct fabric {
     struct sched sched;
     struct packet_pool pool;
@@ -123,6 +128,7 @@ struct fabric {
     struct endpoint *endpoint;
     struct flow *flow;
     struct fabric_totals totals;
+    struct flow_group *group;
     struct rng rng;       /* of the wires */
     uint8_t *waiting;     /* watch.c's scratch, a mask a port */
     uint32_t started;     /* flows */

@@ -23,7 +23,8 @@ struct flow {
     uint8_t priority;
     bool started, in_ring, done;
     struct heap_node timer; /* start, then timeout */
-    uint64_t fct_ps;
+    uint64_t start_ps, fct_ps;
+    uint32_t group, next_waiting; /* of those that wait for the same group */
     /* The receiver's. */
     uint64_t expected;
     uint64_t cnp_ps; /* when the last CNP left, + 1; 0: none did */
@@ -194,16 +195,30 @@ static void go_back(struct fabric *f, struct endpoint *e, struct flow *w)
     wake(f, e, w);
 }
 
+/* What waited for a group whose last flow has finished starts, or its delay does. */
+static void group_done(struct fabric *f, struct flow_group *g)
+{
+    for (uint32_t i = g->waiting; i != PACKET_NONE; i = f->flow[i].next_waiting) {
+        struct flow *w = &f->flow[i];
+        struct endpoint *e = &f->endpoint[w->src];
+        w->start_ps = f->sched.now_ps + f->flow_spec[i].start_ps;
+        heap_put(&((struct source *)e->state)->heap, &w->timer, w->start_ps);
+        arm(f, e);
+    }
+}
+
 static void finish(struct fabric *f, struct endpoint *e, struct flow *w)
 {
     struct source *s = e->state;
     w->done = true;
-    w->fct_ps = f->sched.now_ps - f->flow_spec[w->index].start_ps;
+    w->fct_ps = f->sched.now_ps - w->start_ps;
     ring_leave(f, e, w);
     if (heap_holds(&w->timer))
         heap_remove(&s->heap, &w->timer);
     arm(f, e);
     f->totals.finished++;
+    if (w->group != FABRIC_NO_GROUP && --f->group[w->group].left == 0)
+        group_done(f, &f->group[w->group]);
 }
 
 static void answer_arrived(struct fabric *f, struct endpoint *e, const struct packet *k)
@@ -216,6 +231,7 @@ static void answer_arrived(struct fabric *f, struct endpoint *e, const struct pa
     if (k->kind == PACKET_CNP)
         return;
     if (k->seq > w->acked) {
+        f->totals.acked_bytes += k->seq - w->acked;
         w->acked = k->seq;
         w->progress_ps = f->progress_ps = f->sched.now_ps;
         if (w->next < w->acked)
@@ -285,31 +301,49 @@ static int hosts_create(struct fabric *f)
     return 0;
 }
 
+static void flow_init(struct fabric *f, uint32_t i)
+{
+    const struct fabric_flow *spec = &f->flow_spec[i];
+    struct flow *w = &f->flow[i];
+    w->index = i;
+    w->bytes = spec->bytes;
+    w->priority = spec->priority;
+    w->src = f->node[spec->src].host;
+    w->dst = f->node[spec->dst].host;
+    w->hash = hash_mix(i);
+    w->back_hash = hash_mix(i ^ UINT64_C(1) << 32);
+    w->start_ps = w->fct_ps = FABRIC_NEVER;
+    w->group = spec->group;
+    f->totals.bytes += w->bytes;
+    if (w->group != FABRIC_NO_GROUP)
+        f->group[w->group].left++;
+    if (spec->after != FABRIC_NO_GROUP) {
+        w->next_waiting = f->group[spec->after].waiting;
+        f->group[spec->after].waiting = i;
+        return;
+    }
+    w->start_ps = spec->start_ps;
+    heap_put(&((struct source *)f->endpoint[w->src].state)->heap, &w->timer, w->start_ps);
+}
+
 int source_create(struct fabric *f)
 {
     uint32_t *flows = calloc(f->hosts + 1u, sizeof(*flows));
     f->flow = calloc(f->flow_count + 1u, sizeof(*f->flow));
-    int rc = flows != NULL && f->flow != NULL ? hosts_create(f) : -ENOMEM;
+    f->group = calloc(f->flow_count + 1u, sizeof(*f->group));
+    bool got = flows != NULL && f->flow != NULL && f->group != NULL;
+    int rc = got ? hosts_create(f) : -ENOMEM;
+    for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++)
+        f->group[i].waiting = PACKET_NONE;
     for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++)
         flows[f->node[f->flow_spec[i].src].host]++;
     for (uint32_t i = 0; rc == 0 && i < f->hosts; i++)
         rc = heap_grow(&((struct source *)f->endpoint[i].state)->heap, flows[i]);
     free(flows);
-    for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++) {
-        const struct fabric_flow *spec = &f->flow_spec[i];
-        struct flow *w = &f->flow[i];
-        w->index = i;
-        w->bytes = spec->bytes;
-        w->priority = spec->priority;
-        w->src = f->node[spec->src].host;
-        w->dst = f->node[spec->dst].host;
-        w->hash = hash_mix(i);
-        w->back_hash = hash_mix(i ^ UINT64_C(1) << 32);
-        w->fct_ps = FABRIC_NEVER;
-        struct endpoint *e = &f->endpoint[w->src];
-        heap_put(&((struct source *)e->state)->heap, &w->timer, spec->start_ps);
-        arm(f, e);
-    }
+    for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++)
+        flow_init(f, i);
+    for (uint32_t i = 0; rc == 0 && i < f->hosts; i++)
+        arm(f, &f->endpoint[i]);
     return rc;
 }
 
@@ -322,10 +356,12 @@ void source_free(struct fabric *f)
         free(s);
     }
     free(f->flow);
+    free(f->group);
 }
 
 void source_result(const struct fabric *f, uint32_t flow, struct fabric_flow_result *out)
 {
     const struct flow *w = &f->flow[flow];
-    *out = (struct fabric_flow_result){.fct_ps = w->fct_ps, .retries = w->retries, .cnps = w->cnps};
+    *out = (struct fabric_flow_result){
+        .start_ps = w->start_ps, .fct_ps = w->fct_ps, .retries = w->retries, .cnps = w->cnps};
 }

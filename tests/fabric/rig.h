@@ -99,7 +99,8 @@ static inline void rig_star(struct rig *r, uint32_t hosts, uint64_t gbps, uint64
 
 static inline void rig_flow(struct rig *r, uint32_t src, uint32_t dst, uint64_t bytes)
 {
-    r->flow[r->flows++] = (struct fabric_flow){src, dst, 3, bytes, 0};
+    r->flow[r->flows++] =
+        (struct fabric_flow){src, dst, 3, bytes, 0, FABRIC_NO_GROUP, FABRIC_NO_GROUP};
 }
 
 static inline void rig_make(struct rig *r)

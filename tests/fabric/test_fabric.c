@@ -145,7 +145,7 @@ static void create__refuses(void **state)
     struct rig r;
     struct fabric *f;
     uint32_t bad = 99;
-    for (int row = 0; row < 13; row++) {
+    for (int row = 0; row < 15; row++) {
         struct fabric_fault fault = {0, 9, true};
         rig_star(&r, 3, 100, 1000);
         rig_flow(&r, 0, 1, 1000);
@@ -185,6 +185,12 @@ static void create__refuses(void **state)
             rig_link(&r, 0, 3, 100, 1000);
             break; /* a host with two links */
         case 11:
+            r.flow[1].group = 2;
+            break;
+        case 12:
+            r.flow[1].after = r.flow[1].group = 1;
+            break;
+        case 13:
             r.config.switches.kmin_bytes = 2000000;
             break;
         default:

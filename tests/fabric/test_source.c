@@ -66,7 +66,7 @@ static void case_132_go_back_n_progresses(void **state)
     rig_star(&r, 2, 100, 1000);
     for (int i = 0; i < 4; i++)
         rig_flow(&r, 0, 1, 4 << 20);
-    r.config.loss_ppm = 1000000 / 256;
+    r.link[1].loss_ppm = 1000000 / 256;
     assert_int_equal(rig_run(&r), FABRIC_FINISHED);
     assert_true(r.totals.drops_link > 4 * 4096 / 512);
     uint64_t slowest = 0;
@@ -116,12 +116,43 @@ static void timer__sends_again(void **state)
     rig_end(&r);
 }
 
+/* Each flow of a chain starts when the one before is acknowledged; two wait for a group of two. */
+static void group__after_all_of_it(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct fabric_flow_result a, b, c, d;
+    rig_star(&r, 4, 100, 1000);
+    rig_flow(&r, 2, 3, 20000);
+    rig_flow(&r, 0, 1, 5000);
+    rig_flow(&r, 1, 0, 9000);
+    rig_flow(&r, 3, 1, 100);
+    r.flow[1].group = r.flow[2].group = 0;
+    r.flow[0].after = 0; /* given before those that it waits for */
+    r.flow[0].group = 1;
+    r.flow[0].start_ps = 7 * FABRIC_US;
+    r.flow[3].after = 1;
+    assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+    fabric_flow_result(r.f, 0, &c);
+    fabric_flow_result(r.f, 1, &a);
+    fabric_flow_result(r.f, 2, &b);
+    fabric_flow_result(r.f, 3, &d);
+    assert_true(b.fct_ps > a.fct_ps);
+    assert_int_equal(c.start_ps, b.start_ps + b.fct_ps + 7 * FABRIC_US);
+    assert_int_equal(d.start_ps, c.start_ps + c.fct_ps);
+    assert_int_equal(c.fct_ps, c.ideal_ps);
+    assert_int_equal(r.totals.acked_bytes, 34100);
+    assert_int_equal(r.totals.bytes, 34100);
+    rig_end(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pull__takes_turns),   cmocka_unit_test(pull__no_more_than_the_window),
-        cmocka_unit_test(receive__goes_back),  cmocka_unit_test(case_132_go_back_n_progresses),
-        cmocka_unit_test(receive__cnps_apart), cmocka_unit_test(timer__sends_again),
+        cmocka_unit_test(pull__takes_turns),      cmocka_unit_test(pull__no_more_than_the_window),
+        cmocka_unit_test(receive__goes_back),     cmocka_unit_test(case_132_go_back_n_progresses),
+        cmocka_unit_test(receive__cnps_apart),    cmocka_unit_test(timer__sends_again),
+        cmocka_unit_test(group__after_all_of_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * import.c: the text files of the public ns-3 HPCC simulator. Topology: "nodes switches links", the
+ * switches' numbers, then "src dst rate delay error" a link. Flows: their count, then "src dst
+ * priority port bytes start_seconds" each. Words are separated by any white space.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scenario/quantity.h"
+#include "scenario/scenario.h"
+
+enum { MAX_WORD = 64 };
+
+struct words {
+    FILE *file;
+    const char *path;
+    unsigned line;
+    char word[MAX_WORD];
+    struct scenario_error *error;
+};
+
+static bool complain(struct words *w, const char *field, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static bool complain(struct words *w, const char *field, const char *format, ...)
+{
+    char what[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof(what), format, args);
+    va_end(args);
+    snprintf(w->error->text, sizeof(w->error->text), "%s:%u: %s: %s", w->path, w->line, field,
+             what);
+    return false;
+}
+
+static bool next(struct words *w, const char *field)
+{
+    int c = getc(w->file);
+    size_t n = 0;
+    for (; c != EOF && isspace(c); c = getc(w->file))
+        w->line += c == '\n';
+    for (; c != EOF && !isspace(c); c = getc(w->file)) {
+        if (n == MAX_WORD - 1)
+            return complain(w, field, "a word of more than %d letters", MAX_WORD - 1);
+        w->word[n++] = (char)c;
+    }
+    if (c != EOF)
+        ungetc(c, w->file);
+    w->word[n] = '\0';
+    return n > 0 || complain(w, field, "the file ends where a value is expected");
+}
+
+static bool quantity(struct words *w, const char *field, enum quantity_kind kind, uint64_t most,
+                     uint64_t *out)
+{
+    if (!next(w, field))
+        return false;
+    if (!quantity_parse(w->word, kind, out))
+        return complain(w, field, "'%s' is not %s", w->word, quantity_example(kind));
+    if (*out > most)
+        return complain(w, field, "%s is too large, at most %" PRIu64 " is expected", w->word,
+                        most);
+    return true;
+}
+
+static bool number(struct words *w, const char *field, uint64_t most, uint32_t *out)
+{
+    uint64_t value;
+    if (!quantity(w, field, QUANTITY_COUNT, most, &value))
+        return false;
+    *out = (uint32_t)value;
+    return true;
+}
+
+static bool begin(struct words *w, const char *path, struct scenario_error *error)
+{
+    *w = (struct words){.file = fopen(path, "r"), .path = path, .line = 1, .error = error};
+    if (w->file == NULL)
+        snprintf(error->text, sizeof(error->text), "%s: %s", path, strerror(errno));
+    return w->file != NULL;
+}
+
+/* The error of a link is the share of packets it loses. */
+static bool read_link(struct words *w, struct scenario *s)
+{
+    struct fabric_link link = {0};
+    uint64_t loss;
+    uint32_t last = s->topology.nodes - 1;
+    if (!number(w, "src", last, &link.node[0]) || !number(w, "dst", last, &link.node[1]))
+        return false;
+    if (link.node[0] == link.node[1])
+        return complain(w, "dst", "%" PRIu32 " is linked to itself, another node is expected",
+                        link.node[0]);
+    if (!quantity(w, "rate", QUANTITY_RATE, UINT64_C(10000000000000), &link.rate_bps))
+        return false;
+    if (link.rate_bps < 1000000)
+        return complain(w, "rate", "%s is too slow, at least 1Mbps is expected", w->word);
+    if (!quantity(w, "delay", QUANTITY_TIME, 1000 * FABRIC_MS, &link.delay_ps) ||
+        !quantity(w, "error", QUANTITY_PPM, 1000000, &loss))
+        return false;
+    link.loss_ppm = (uint32_t)loss;
+    return scenario_add_link(s, &link) || complain(w, "links", "too many for the memory");
+}
+
+static bool read_topology(struct words *w, struct scenario *s)
+{
+    uint32_t nodes, switches, links;
+    if (!number(w, "nodes", FABRIC_MAX_NODES, &nodes) || !number(w, "switches", nodes, &switches) ||
+        !number(w, "links", FABRIC_MAX_LINKS, &links))
+        return false;
+    if (nodes < 2)
+        return complain(w, "nodes", "%" PRIu32 ", at least 2 are expected", nodes);
+    for (uint32_t i = 0; i < nodes; i++) {
+        char name[SCENARIO_NAME_BYTES];
+        snprintf(name, sizeof(name), "%" PRIu32, i);
+        if (!scenario_add_node(s, false, name))
+            return complain(w, "nodes", "too many for the memory");
+    }
+    for (uint32_t i = 0; i < switches; i++) {
+        uint32_t node;
+        if (!number(w, "switch", nodes - 1, &node))
+            return false;
+        if (s->is_switch[node] != 0)
+            return complain(w, "switch", "%" PRIu32 " is listed twice", node);
+        s->is_switch[node] = 1;
+    }
+    for (uint32_t i = 0; i < links; i++)
+        if (!read_link(w, s))
+            return false;
+    return true;
+}
+
+bool scenario_import_topology(struct scenario *s, const char *path, struct scenario_error *error)
+{
+    struct words w;
+    if (!begin(&w, path, error))
+        return false;
+    bool ok = read_topology(&w, s);
+    fclose(w.file);
+    return ok;
+}
+
+static bool host(struct words *w, const struct scenario *s, const char *field, uint32_t *out)
+{
+    if (!number(w, field, s->topology.nodes - 1, out))
+        return false;
+    return s->is_switch[*out] == 0 ||
+           complain(w, field, "%s is a switch, a host is expected", w->word);
+}
+
+static bool read_flow(struct words *w, struct scenario *s)
+{
+    struct fabric_flow flow = {.group = FABRIC_NO_GROUP, .after = FABRIC_NO_GROUP};
+    uint32_t priority, port;
+    if (!host(w, s, "src", &flow.src) || !host(w, s, "dst", &flow.dst))
+        return false;
+    if (flow.src == flow.dst)
+        return complain(w, "dst", "%s is the source itself, another host is expected", w->word);
+    if (!number(w, "priority", FABRIC_PRIORITIES - 1, &priority) ||
+        !number(w, "port", 65535, &port) ||
+        !quantity(w, "bytes", QUANTITY_BYTES, UINT64_C(1) << 50, &flow.bytes))
+        return false;
+    if (flow.bytes == 0)
+        return complain(w, "bytes", "0, at least 1 is expected");
+    if (!next(w, "start"))
+        return false;
+    char seconds[MAX_WORD + 2];
+    snprintf(seconds, sizeof(seconds), "%ss", w->word);
+    if (!quantity_parse(seconds, QUANTITY_TIME, &flow.start_ps) ||
+        flow.start_ps > 3600 * 1000 * FABRIC_MS)
+        return complain(w, "start", "'%s' is not a time in seconds, up to 3600", w->word);
+    flow.priority = (uint8_t)priority;
+    return scenario_add_flow(s, &flow) || complain(w, "flows", "too many for the memory");
+}
+
+bool scenario_import_flows(struct scenario *s, const char *path, struct scenario_error *error)
+{
+    struct words w;
+    uint32_t flows;
+    if (!begin(&w, path, error))
+        return false;
+    bool ok = number(&w, "flows", FABRIC_MAX_FLOWS, &flows);
+    for (uint32_t i = 0; ok && i < flows; i++)
+        ok = read_flow(&w, s);
+    fclose(w.file);
+    return ok;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * quantity.c: see quantity.h.
+ */
+#include "scenario/quantity.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+enum { MAX_UNITS = 12 };
+
+static const struct {
+    const char *example;
+    struct unit unit[MAX_UNITS];
+} kinds[QUANTITY_KINDS] = {
+    [QUANTITY_RATE] = {"a rate such as 100Gbps",
+                       {{"bps", 1},
+                        {"Kbps", 1000},
+                        {"Mbps", 1000000},
+                        {"Gbps", 1000000000},
+                        {"Tbps", UINT64_C(1000000000000)},
+                        {"Kb/s", 1000},
+                        {"Mb/s", 1000000},
+                        {"Gb/s", 1000000000},
+                        {"Tb/s", UINT64_C(1000000000000)}}                                },
+    [QUANTITY_TIME] = {"a time such as 1.5us",
+                       {{"ps", 1},
+                        {"ns", 1000},
+                        {"us", 1000000},
+                        {"ms", 1000000000},
+                        {"s", UINT64_C(1000000000000)}}                                   },
+    [QUANTITY_BYTES] = {"a size such as 4MiB",
+                       {{"", 1},
+                         {"B", 1},
+                         {"KB", 1000},
+                         {"MB", 1000000},
+                         {"GB", 1000000000},
+                         {"KiB", 1024},
+                         {"MiB", 1024 * 1024},
+                         {"GiB", 1024 * 1024 * 1024}}                                     },
+    [QUANTITY_COUNT] = {"a whole number",         {{"", 1}}                                },
+    [QUANTITY_PPM] = {"a share such as 1%",     {{"", 1000000}, {"%", 10000}, {"ppm", 1}}},
+};
+
+const char *quantity_example(enum quantity_kind kind)
+{
+    return kinds[kind].example;
+}
+
+static bool digits(const char **text, uint64_t *value, uint64_t *scale)
+{
+    const char *p = *text;
+    if (!isdigit((unsigned char)*p))
+        return false;
+    for (; isdigit((unsigned char)*p); p++) {
+        if (*value > (UINT64_MAX - 9) / 10 || *scale > UINT64_MAX / 10)
+            return false;
+        *value = *value * 10 + (uint64_t)(*p - '0');
+        *scale *= 10;
+    }
+    *text = p;
+    return true;
+}
+
+bool quantity_parse(const char *text, enum quantity_kind kind, uint64_t *out)
+{
+    uint64_t value = 0, whole = 1, scale = 1;
+    if (!digits(&text, &value, &whole))
+        return false;
+    if (*text == '.') {
+        text++;
+        if (!digits(&text, &value, &scale))
+            return false;
+    }
+    while (*text == ' ')
+        text++;
+    for (const struct unit *u = kinds[kind].unit; u < &kinds[kind].unit[MAX_UNITS]; u++) {
+        if (u->name == NULL || strcmp(u->name, text) != 0)
+            continue;
+        /* value * factor / scale, both made smaller by what they share */
+        uint64_t factor = u->factor;
+        for (uint64_t p = 10; p > 1; p = p == 10 ? 5 : p == 5 ? 2 : 1)
+            while (factor % p == 0 && scale % p == 0) {
+                factor /= p;
+                scale /= p;
+            }
+        if (value % scale != 0 || value / scale > UINT64_MAX / factor)
+            return false;
+        *out = value / scale * factor;
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * results.c: see results.h. Numbers are integers of picoseconds, printed in nanoseconds, rounded to
+ * the nearest: the same bytes for the same run, wherever it runs.
+ */
+#include "scenario/results.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static uint64_t ns(uint64_t ps)
+{
+    return (ps + 500) / 1000;
+}
+
+static FILE *open_file(const struct results *r, const char *name, struct scenario_error *e)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/%s", r->folder, name);
+    FILE *file = fopen(path, "w");
+    if (file == NULL)
+        snprintf(e->text, sizeof(e->text), "%.400s: %s", path, strerror(errno));
+    return file;
+}
+
+static bool close_file(const struct results *r, FILE *file, const char *name,
+                       struct scenario_error *e)
+{
+    bool bad = ferror(file) != 0;
+    if (fclose(file) != 0 || bad) {
+        snprintf(e->text, sizeof(e->text), "%.300s/%s: it could not be written: %s", r->folder,
+                 name, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+static void note_pfc(void *arg, uint64_t time_ps, uint32_t node, uint32_t port, unsigned priority,
+                     uint32_t quanta)
+{
+    struct results *r = arg;
+    if (quanta > UINT16_MAX) /* held until the resume: what a frame can say at most */
+        quanta = UINT16_MAX;
+    fprintf(r->pfc, "%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%u,%s,%" PRIu32 "\n", ns(time_ps), node,
+            port, priority, quanta != 0 ? "pause" : "resume", quanta);
+}
+
+bool results_begin(struct results *r, const char *folder, struct scenario *s,
+                   struct scenario_error *error)
+{
+    *r = (struct results){.folder = strdup(folder)};
+    if (r->folder == NULL || (mkdir(folder, 0777) != 0 && errno != EEXIST)) {
+        snprintf(error->text, sizeof(error->text), "%s: %s", folder, strerror(errno));
+        free(r->folder);
+        return false;
+    }
+    r->pfc = open_file(r, "pfc.csv", error);
+    if (r->pfc == NULL) {
+        free(r->folder);
+        return false;
+    }
+    fputs("time_ns,node,port,priority,event,quanta\n", r->pfc);
+    s->config.on_pfc = note_pfc;
+    s->config.on_pfc_arg = r;
+    return true;
+}
+
+static bool write_flows(const struct results *r, const struct scenario *s, const struct fabric *f,
+                        struct scenario_error *e)
+{
+    FILE *out = open_file(r, "flows.csv", e);
+    if (out == NULL)
+        return false;
+    fputs("flow,src,dst,priority,bytes,start_ns,fct_ns,slowdown,retries,cnps\n", out);
+    for (uint32_t i = 0; i < s->flows; i++) {
+        const struct fabric_flow *w = &s->flow[i];
+        struct fabric_flow_result result;
+        fabric_flow_result(f, i, &result);
+        fprintf(out, "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%u,%" PRIu64 ",", i, w->src, w->dst,
+                w->priority, w->bytes);
+        if (result.start_ps != FABRIC_NEVER)
+            fprintf(out, "%" PRIu64, ns(result.start_ps));
+        if (result.fct_ps != FABRIC_NEVER && result.ideal_ps != 0) {
+            uint64_t slowdown = (result.fct_ps * 1000 + result.ideal_ps / 2) / result.ideal_ps;
+            fprintf(out, ",%" PRIu64 ",%" PRIu64 ".%03" PRIu64, ns(result.fct_ps), slowdown / 1000,
+                    slowdown % 1000);
+        } else if (result.fct_ps != FABRIC_NEVER) {
+            fprintf(out, ",%" PRIu64 ",", ns(result.fct_ps));
+        } else {
+            fputs(",,", out);
+        }
+        fprintf(out, ",%" PRIu32 ",%" PRIu32 "\n", result.retries, result.cnps);
+    }
+    return close_file(r, out, "flows.csv", e);
+}
+
+static bool write_ports(const struct results *r, const struct fabric *f, struct scenario_error *e)
+{
+    FILE *out = open_file(r, "ports.csv", e);
+    if (out == NULL)
+        return false;
+    fputs("node,port,priority,max_queue_bytes,paused_sent_ns,paused_received_ns,tx_bytes,ecn_marks,"
+          "drops\n",
+          out);
+    for (uint32_t i = 0; i < fabric_ports(f); i++) {
+        for (unsigned p = 0; p < FABRIC_PRIORITIES; p++) {
+            struct fabric_port_result q;
+            fabric_port_result(f, i, p, &q);
+            if ((q.max_queue_bytes | q.paused_sent_ps | q.paused_received_ps | q.tx_bytes |
+                 q.ecn_marks | q.drops) == 0)
+                continue; /* nothing ever happened here */
+            fprintf(out,
+                    "%" PRIu32 ",%" PRIu32 ",%u,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
+                    ",%" PRIu64 ",%" PRIu64 "\n",
+                    q.node, q.port, p, q.max_queue_bytes, ns(q.paused_sent_ps),
+                    ns(q.paused_received_ps), q.tx_bytes, q.ecn_marks, q.drops);
+        }
+    }
+    return close_file(r, out, "ports.csv", e);
+}
+
+static void write_mask(FILE *out, const char *name, uint8_t mask)
+{
+    const char *comma = "";
+    fprintf(out, "    \"%s\": [", name);
+    for (unsigned i = 0; i < FABRIC_PRIORITIES; i++)
+        if ((mask >> i & 1) != 0) {
+            fprintf(out, "%s%u", comma, i);
+            comma = ", ";
+        }
+    fputs("],\n", out);
+}
+
+static void write_number(FILE *out, const char *name, uint64_t value)
+{
+    fprintf(out, "    \"%s\": %" PRIu64 ",\n", name, value);
+}
+
+static void write_parameters(FILE *out, const struct fabric_config *c)
+{
+    static const char *const watchdogs[] = {"off", "drop", "forward", "alert"};
+    const struct fabric_switches *s = &c->switches;
+    const struct fabric_hosts *h = &c->hosts;
+    fputs("  \"parameters\": {\n", out);
+    write_number(out, "buffer_bytes", s->buffer_bytes);
+    write_number(out, "headroom_bytes", s->headroom_bytes);
+    write_number(out, "headroom_delays", s->headroom_delays);
+    write_number(out, "reserve_bytes", s->reserve_bytes);
+    write_number(out, "alpha_numerator", s->alpha_num);
+    write_number(out, "alpha_denominator", s->alpha_den);
+    write_number(out, "xon_offset_bytes", s->xon_offset_bytes);
+    write_mask(out, "lossless", s->lossless);
+    write_mask(out, "control", s->control);
+    fprintf(out, "    \"pause_quanta\": ");
+    if (s->pause_quanta == FABRIC_QUANTA_HELD)
+        fputs("\"held\",\n", out);
+    else
+        fprintf(out, "%" PRIu32 ",\n", s->pause_quanta);
+    write_number(out, "response_quanta", s->response_quanta);
+    write_mask(out, "ecn", s->ecn);
+    fprintf(out, "    \"ecn_at\": \"%s\",\n", s->ecn_at_dequeue ? "dequeue" : "enqueue");
+    write_number(out, "kmin_bytes", s->kmin_bytes);
+    write_number(out, "kmax_bytes", s->kmax_bytes);
+    write_number(out, "ecn_rate_bps", s->ecn_rate_bps);
+    write_number(out, "pmax_ppm", s->pmax_ppm);
+    write_number(out, "payload_bytes", h->payload_bytes);
+    write_number(out, "header_bytes", h->header_bytes);
+    write_number(out, "ack_bytes", h->ack_bytes);
+    write_number(out, "gap_bytes", c->gap_bytes);
+    write_number(out, "ack_priority", h->ack_priority);
+    write_number(out, "window_bytes", h->window_bytes);
+    write_number(out, "timeout_ns", ns(h->timeout_ps));
+    write_number(out, "cnp_interval_ns", ns(h->cnp_interval_ps));
+    fprintf(out, "    \"cnp\": \"%s\",\n", h->cnp_by_ack ? "ack" : "packet");
+    write_number(out, "watchdog_detect_ns", ns(c->detect_ps));
+    write_number(out, "watchdog_restore_ns", ns(c->restore_ps));
+    fprintf(out, "    \"watchdog\": \"%s\"\n  },\n", watchdogs[c->watchdog]);
+}
+
+static void write_title(FILE *out, const char *title)
+{
+    fputs("  \"scenario\": \"", out);
+    for (const char *p = title; p != NULL && *p != '\0'; p++) {
+        if (*p == '"' || *p == '\\')
+            fputc('\\', out);
+        fputc((unsigned char)*p < 0x20 ? ' ' : *p, out);
+    }
+    fputs("\",\n", out);
+}
+
+static bool write_summary(const struct results *r, const struct scenario *s, const struct fabric *f,
+                          enum fabric_state state, struct scenario_error *e)
+{
+    static const char *const ends[] = {"running", "finished", "stalled", "limit", "out of packets"};
+    struct fabric_totals t;
+    FILE *out = open_file(r, "summary.json", e);
+    if (out == NULL)
+        return false;
+    fabric_totals(f, &t);
+    fputs("{\n", out);
+    write_title(out, s->title);
+    fprintf(out, "  \"seed\": %" PRIu64 ",\n", s->config.seed);
+    write_parameters(out, &s->config);
+    fprintf(out, "  \"nodes\": %" PRIu32 ",\n  \"links\": %" PRIu32 ",\n", s->topology.nodes,
+            s->topology.links);
+    fprintf(out, "  \"flows\": %" PRIu32 ",\n  \"finished\": %" PRIu32 ",\n", t.flows, t.finished);
+    fprintf(out, "  \"end\": \"%s\",\n  \"end_ns\": %" PRIu64 ",\n", ends[state], ns(t.now_ps));
+    if (t.deadlock_ps == FABRIC_NEVER)
+        fputs("  \"deadlock\": false,\n  \"deadlock_ns\": null,\n", out);
+    else
+        fprintf(out, "  \"deadlock\": true,\n  \"deadlock_ns\": %" PRIu64 ",\n", ns(t.deadlock_ps));
+    fprintf(out, "  \"drops\": %" PRIu64 ",\n  \"drops_by\": {", t.drops);
+    fprintf(out,
+            "\"headroom\": %" PRIu64 ", \"threshold\": %" PRIu64 ", \"route\": %" PRIu64
+            ", \"mtu\": %" PRIu64 ", \"link\": %" PRIu64 ", \"watchdog\": %" PRIu64 "},\n",
+            t.drops_headroom, t.drops_threshold, t.drops_route, t.drops_mtu, t.drops_link,
+            t.drops_watchdog);
+    fprintf(out, "  \"storms\": %" PRIu64 ",\n", t.storms);
+    fprintf(out, "  \"pauses\": %" PRIu64 ",\n  \"resumes\": %" PRIu64 ",\n", t.pauses, t.resumes);
+    fprintf(out, "  \"ecn_marks\": %" PRIu64 ",\n", t.ecn_marks);
+    fprintf(out, "  \"max_queue_bytes\": %" PRIu64 ",\n", t.max_queue_bytes);
+    fprintf(out, "  \"link_hops\": %" PRIu64 "\n}\n", t.link_hops);
+    return close_file(r, out, "summary.json", e);
+}
+
+bool results_end(struct results *r, const struct scenario *s, const struct fabric *f,
+                 enum fabric_state state, struct scenario_error *error)
+{
+    bool ok = close_file(r, r->pfc, "pfc.csv", error);
+    ok = ok && write_flows(r, s, f, error) && write_ports(r, f, error) &&
+         write_summary(r, s, f, state, error);
+    free(r->folder);
+    return ok;
+}

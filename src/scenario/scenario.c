@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * scenario.c: a scenario as it grows, the profile of the simulator whose files can be imported, and
+ * checks of the whole.
+ */
+#include "scenario/scenario.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void scenario_init(struct scenario *s)
+{
+    memset(s, 0, sizeof(*s));
+    fabric_defaults(&s->config);
+    s->config.seed = 1;
+}
+
+void scenario_free(struct scenario *s)
+{
+    free(s->title);
+    free(s->is_switch);
+    free(s->link);
+    free(s->flow);
+    free(s->mapping);
+    free(s->fault);
+    free(s->name);
+    memset(s, 0, sizeof(*s));
+}
+
+static void *grown(void *array, uint32_t n, uint32_t *capacity, size_t bytes)
+{
+    if (n < *capacity)
+        return array;
+    uint32_t more = *capacity * 2 + 64;
+    void *out = realloc(array, more * bytes);
+    if (out != NULL)
+        *capacity = more;
+    return out;
+}
+
+bool scenario_add_node(struct scenario *s, bool is_switch, const char *name)
+{
+    uint32_t n = s->topology.nodes, capacity = s->node_capacity;
+    if (n == FABRIC_MAX_NODES)
+        return false;
+    uint8_t *kinds = grown(s->is_switch, n, &capacity, 1);
+    if (kinds == NULL)
+        return false;
+    s->topology.is_switch = s->is_switch = kinds;
+    char(*names)[SCENARIO_NAME_BYTES] = grown(s->name, n, &s->node_capacity, sizeof(*s->name));
+    if (names == NULL)
+        return false;
+    s->name = names;
+    s->is_switch[n] = is_switch;
+    snprintf(s->name[n], sizeof(s->name[n]), "%s", name);
+    s->topology.nodes++;
+    return true;
+}
+
+bool scenario_add_link(struct scenario *s, const struct fabric_link *link)
+{
+    if (s->topology.links == FABRIC_MAX_LINKS)
+        return false;
+    struct fabric_link *links =
+        grown(s->link, s->topology.links, &s->link_capacity, sizeof(*s->link));
+    if (links == NULL)
+        return false;
+    s->topology.link = s->link = links;
+    s->link[s->topology.links++] = *link;
+    return true;
+}
+
+bool scenario_add_flow(struct scenario *s, const struct fabric_flow *flow)
+{
+    if (s->flows == FABRIC_MAX_FLOWS)
+        return false;
+    struct fabric_flow *flows = grown(s->flow, s->flows, &s->flow_capacity, sizeof(*s->flow));
+    if (flows == NULL)
+        return false;
+    s->flow = flows;
+    s->flow[s->flows++] = *flow;
+    return true;
+}
+
+uint32_t scenario_find_node(const struct scenario *s, const char *name)
+{
+    for (uint32_t i = 0; i < s->topology.nodes; i++)
+        if (strcmp(s->name[i], name) == 0)
+            return i;
+    return UINT32_MAX;
+}
+
+void scenario_hpcc_compat(struct fabric_config *config)
+{
+    struct fabric_switches *s = &config->switches;
+    struct fabric_hosts *h = &config->hosts;
+    config->gap_bytes = 0;
+    config->min_frame_bytes = 0;
+    s->buffer_bytes = 32 << 20;
+    s->headroom_delays = 3;
+    s->reserve_bytes = 4096;
+    s->alpha_by_rate = true;
+    s->xon_offset_bytes = 3072;
+    s->lossless = 0x7f;
+    s->control = 0x80;
+    s->pause_quanta = FABRIC_QUANTA_HELD;
+    s->response_quanta = 0;
+    s->ecn = 0x7f;
+    s->ecn_at_dequeue = true;
+    h->payload_bytes = 1000;
+    h->header_bytes = 48;
+    h->ack_bytes = 60;
+    h->ack_priority = 7;
+    h->cnp_priority = 7;
+    h->cnp_by_ack = true;
+    h->timeout_ps = 16 * FABRIC_MS;
+}
+
+static bool fail(struct scenario_error *e, const char *path, const char *what)
+{
+    snprintf(e->text, sizeof(e->text), "%s: %s", path, what);
+    return false;
+}
+
+/* Hosts have one link, switches one at least. */
+static bool check_links(const struct scenario *s, const char *path, struct scenario_error *e)
+{
+    uint32_t *links = calloc(s->topology.nodes + 1u, sizeof(*links));
+    bool ok = true;
+    if (links == NULL)
+        return fail(e, path, "out of memory");
+    for (uint32_t i = 0; i < s->topology.links; i++) {
+        links[s->link[i].node[0]]++;
+        links[s->link[i].node[1]]++;
+    }
+    for (uint32_t i = 0; i < s->topology.nodes && ok; i++) {
+        if (links[i] == 1 || (s->is_switch[i] != 0 && links[i] > 1))
+            continue;
+        const char *kind = s->is_switch[i] != 0 ? "switch" : "host";
+        if (links[i] == 0)
+            snprintf(e->text, sizeof(e->text), "%s: topology: %s %s has no link, one is expected",
+                     path, kind, s->name[i]);
+        else
+            snprintf(e->text, sizeof(e->text),
+                     "%s: topology: host %s has %" PRIu32 " links, one is expected", path,
+                     s->name[i], links[i]);
+        ok = false;
+    }
+    free(links);
+    return ok;
+}
+
+bool scenario_make(struct scenario *s, const char *path, struct fabric **out,
+                   struct scenario_error *e)
+{
+    uint32_t bad = 0;
+    if (s->topology.links == 0)
+        return fail(e, path, "topology: there is no link");
+    if (s->flows == 0)
+        return fail(e, path, "workload: there is no flow");
+    if (!check_links(s, path, e))
+        return false;
+    int rc = fabric_create(&s->config, &s->topology, s->flow, s->flows, out, &bad);
+    if (rc == 0)
+        return true;
+    if (rc == -ENOMEM)
+        return fail(e, path, "out of memory");
+    if (rc == -EHOSTUNREACH)
+        snprintf(
+            e->text, sizeof(e->text),
+            "%s: workload: flow %" PRIu32
+            " from %s to %s: the host cannot be reached; a way of links between them is expected",
+            path, bad, s->name[s->flow[bad].src], s->name[s->flow[bad].dst]);
+    else
+        snprintf(e->text, sizeof(e->text),
+                 "%s: switches.buffer: %" PRIu64
+                 " bytes are less than reserve and headroom of a switch's ports; more is expected",
+                 path, s->config.switches.buffer_bytes);
+    return false;
+}
+
+void scenario_warn(const struct scenario *s, const struct fabric *f, FILE *out)
+{
+    if (s->config.switches.ecn == 0)
+        return;
+    for (uint32_t i = 0; i < fabric_ports(f); i++) {
+        uint64_t kmax, xoff;
+        struct fabric_port_result port;
+        fabric_thresholds(f, i, &kmax, &xoff);
+        if (xoff == 0 || kmax <= xoff)
+            continue;
+        fabric_port_result(f, i, 0, &port);
+        fprintf(out,
+                "warning: switches.ecn.kmax: at %s marks are sure beyond %" PRIu64
+                " bytes, but PFC pauses at %" PRIu64 " already\n",
+                s->name[port.node], kmax, xoff);
+        return;
+    }
+}

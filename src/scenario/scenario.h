@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * scenario.h: a description of a fabric and its work: read from YAML, or from the topology and flow
+ * files of the public ns-3 HPCC simulator, checked, and handed to src/fabric.
+ */
+#ifndef SCENARIO_SCENARIO_H
+#define SCENARIO_SCENARIO_H
+
+#include <stdio.h>
+
+#include "fabric/fabric.h"
+
+enum { SCENARIO_ERROR_BYTES = 512, SCENARIO_NAME_BYTES = 24, SCENARIO_MAX_SETS = 64 };
+
+struct scenario {
+    char *title;
+    struct fabric_config config;
+    struct fabric_topology topology;
+    uint8_t *is_switch; /* these are what topology and config point to */
+    struct fabric_link *link;
+    struct fabric_flow *flow;
+    struct fabric_mapping *mapping;
+    struct fabric_fault *fault;
+    char (*name)[SCENARIO_NAME_BYTES]; /* of each node */
+    uint32_t flows, flow_capacity, link_capacity, node_capacity;
+    uint32_t groups;
+};
+
+/* One --set: "switches.buffer=4MiB". */
+struct scenario_set {
+    const char *text;
+    bool used;
+};
+
+/* What was wrong: "FILE:LINE: FIELD: ...", in words for whoever wrote the file. */
+struct scenario_error {
+    char text[SCENARIO_ERROR_BYTES];
+};
+
+/* All zero but for the defaults. */
+void scenario_init(struct scenario *s);
+void scenario_free(struct scenario *s);
+/* Room for one more, added with these values; false: no memory, or too many. */
+bool scenario_add_node(struct scenario *s, bool is_switch, const char *name);
+bool scenario_add_link(struct scenario *s, const struct fabric_link *link);
+bool scenario_add_flow(struct scenario *s, const struct fabric_flow *flow);
+/* The node of this name; UINT32_MAX: none. */
+uint32_t scenario_find_node(const struct scenario *s, const char *name);
+
+/* false and *error. */
+bool scenario_read_yaml(struct scenario *s, const char *path, struct scenario_set *sets,
+                        unsigned set_count, struct scenario_error *error);
+bool scenario_import_topology(struct scenario *s, const char *path, struct scenario_error *error);
+bool scenario_import_flows(struct scenario *s, const char *path, struct scenario_error *error);
+/* As that simulator has it: the hpcc-compat profile. */
+void scenario_hpcc_compat(struct fabric_config *config);
+/* What no single field shows: hosts without a link, buffers too small, flows without a way. *out is
+ * the fabric, made. */
+bool scenario_make(struct scenario *s, const char *path, struct fabric **out,
+                   struct scenario_error *error);
+/* What is allowed but probably not meant, a line each: as ECN that marks after PFC has paused. */
+void scenario_warn(const struct scenario *s, const struct fabric *f, FILE *out);
+
+#endif

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * scenario_yaml.c: the fields of a scenario file. verbena-fabric(1) lists them.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scenario/reader.h"
+#include "scenario/shapes.h"
+#include "scenario/workload.h"
+
+#define MIN_RATE_BPS UINT64_C(1000000)
+#define MAX_RATE_BPS UINT64_C(10000000000000)
+#define MAX_DELAY_PS (1000 * FABRIC_MS)
+#define MAX_TIME_PS  (3600 * 1000 * FABRIC_MS)
+#define MAX_BYTES    (UINT64_C(1) << 50)
+
+static uint64_t get_quantity(struct reader *r, const struct field *f, const char *key,
+                             enum quantity_kind kind, uint64_t least, uint64_t most,
+                             uint64_t fallback)
+{
+    struct field value;
+    reader_get(r, f, key, &value);
+    return reader_quantity(r, &value, kind, least, most, fallback);
+}
+
+static uint32_t get_count(struct reader *r, const struct field *f, const char *key, uint32_t least,
+                          uint32_t most, uint32_t fallback)
+{
+    return (uint32_t)get_quantity(r, f, key, QUANTITY_COUNT, least, most, fallback);
+}
+
+static uint64_t get_bytes(struct reader *r, const struct field *f, const char *key, uint64_t most,
+                          uint64_t fallback)
+{
+    return get_quantity(r, f, key, QUANTITY_BYTES, 0, most, fallback);
+}
+
+static uint64_t get_time(struct reader *r, const struct field *f, const char *key, uint64_t most,
+                         uint64_t fallback)
+{
+    return get_quantity(r, f, key, QUANTITY_TIME, 0, most, fallback);
+}
+
+static void get_link(struct reader *r, const struct field *f, const char *rate, const char *delay,
+                     struct fabric_link *link)
+{
+    link->rate_bps =
+        get_quantity(r, f, rate, QUANTITY_RATE, MIN_RATE_BPS, MAX_RATE_BPS, link->rate_bps);
+    link->delay_ps = get_time(r, f, delay, MAX_DELAY_PS, link->delay_ps);
+}
+
+static uint32_t get_node(struct reader *r, const struct field *f, const char *key,
+                         const struct scenario *s, const char *kind)
+{
+    struct field value;
+    reader_get(r, f, key, &value);
+    const char *name = reader_text(r, &value);
+    if (r->failed)
+        return 0;
+    if (name == NULL) {
+        reader_fail(r, f, "'%s' is missing, the name of a %s is expected", key, kind);
+        return 0;
+    }
+    uint32_t node = scenario_find_node(s, name);
+    bool other = node != UINT32_MAX && strcmp(kind, "node") != 0 &&
+                 (s->is_switch[node] != 0) != (strcmp(kind, "switch") == 0);
+    if (node == UINT32_MAX || other) {
+        reader_fail(r, &value, "there is no %s '%s'; the name of a %s is expected", kind, name,
+                    kind);
+        return 0;
+    }
+    return node;
+}
+
+static bool read_names(struct reader *r, const struct field *f, const char *key, struct scenario *s,
+                       bool is_switch)
+{
+    struct field list, item;
+    reader_get(r, f, key, &list);
+    for (unsigned i = 0; i < reader_items(r, &list); i++) {
+        reader_item(r, &list, i, &item);
+        const char *name = reader_text(r, &item);
+        if (name == NULL)
+            return false;
+        if (strlen(name) >= SCENARIO_NAME_BYTES)
+            return reader_fail(r, &item, "'%s' is too long, at most %d letters are expected", name,
+                               SCENARIO_NAME_BYTES - 1);
+        if (scenario_find_node(s, name) != UINT32_MAX)
+            return reader_fail(r, &item, "'%s' is there twice, another name is expected", name);
+        if (!scenario_add_node(s, is_switch, name))
+            return reader_fail(r, &item, "too many nodes for the memory");
+    }
+    return !r->failed;
+}
+
+static bool read_graph_link(struct reader *r, const struct field *f, struct scenario *s,
+                            const struct fabric_link *like)
+{
+    struct fabric_link link = *like;
+    if (!reader_keys(r, f, "a b rate delay mtu loss"))
+        return false;
+    link.node[0] = get_node(r, f, "a", s, "node");
+    link.node[1] = get_node(r, f, "b", s, "node");
+    get_link(r, f, "rate", "delay", &link);
+    link.mtu_bytes = (uint32_t)get_bytes(r, f, "mtu", FABRIC_MAX_FRAME_BYTES, link.mtu_bytes);
+    link.loss_ppm = (uint32_t)get_quantity(r, f, "loss", QUANTITY_PPM, 0, 1000000, 0);
+    if (!r->failed && link.node[0] == link.node[1])
+        return reader_fail(r, f, "a and b are the same node, two are expected");
+    return !r->failed && (scenario_add_link(s, &link) || reader_fail(r, f, "too many links"));
+}
+
+static bool read_graph(struct reader *r, const struct field *f, struct scenario *s,
+                       const struct fabric_link *like)
+{
+    struct field list, item;
+    if (!read_names(r, f, "hosts", s, false) || !read_names(r, f, "switches", s, true))
+        return false;
+    reader_get(r, f, "links", &list);
+    for (unsigned i = 0; i < reader_items(r, &list); i++) {
+        reader_item(r, &list, i, &item);
+        if (!read_graph_link(r, &item, s, like))
+            return false;
+    }
+    return !r->failed;
+}
+
+static bool read_topology(struct reader *r, const struct field *root, struct scenario *s)
+{
+    struct field f, kind;
+    struct shape_size z = {
+        .host_link = {.rate_bps = UINT64_C(100000000000), .delay_ps = FABRIC_US}
+    };
+    reader_get(r, root, "topology", &f);
+    if (!reader_present(r, &f))
+        return reader_fail(r, root, "'topology' is missing, fields with a shape are expected");
+    if (!reader_keys(r, &f,
+                     "shape hosts switches leaves spines k rate delay uplink_rate "
+                     "uplink_delay mtu links"))
+        return false;
+    reader_get(r, &f, "shape", &kind);
+    unsigned shape = reader_choice(r, &kind, SHAPE_NAMES " graph", SHAPES + 1);
+    if (shape == SHAPES + 1)
+        return reader_fail(r, &f, "'shape' is missing, one of these is expected: %s",
+                           SHAPE_NAMES " graph");
+    get_link(r, &f, "rate", "delay", &z.host_link);
+    z.host_link.mtu_bytes = (uint32_t)get_bytes(r, &f, "mtu", FABRIC_MAX_FRAME_BYTES, 0);
+    z.inner_link = z.host_link;
+    get_link(r, &f, "uplink_rate", "uplink_delay", &z.inner_link);
+    if (shape == SHAPES)
+        return read_graph(r, &f, s, &z.host_link);
+    z.hosts = get_count(r, &f, "hosts", 1, FABRIC_MAX_NODES, shape == SHAPE_RING ? 2 : 16);
+    z.switches = get_count(r, &f, shape == SHAPE_LEAF_SPINE ? "leaves" : "switches",
+                           shape == SHAPE_RING ? 3 : 1, FABRIC_MAX_NODES, 4);
+    z.spines = get_count(r, &f, "spines", 1, FABRIC_MAX_NODES, 2);
+    z.k = get_count(r, &f, "k", 2, 64, 4);
+    if (z.k % 2 != 0)
+        return reader_fail(r, &f, "k is %" PRIu32 ", an even number is expected", z.k);
+    if (r->failed)
+        return false;
+    return shape_build(s, (enum shape)shape, &z) ||
+           reader_fail(r, &f, "more nodes or links than fit; at most %d and %d are expected",
+                       FABRIC_MAX_NODES, FABRIC_MAX_LINKS);
+}
+
+/* alpha: 1/8, 2, ... */
+static bool read_alpha(struct reader *r, const struct field *f, struct fabric_switches *c)
+{
+    struct field value;
+    char *end;
+    reader_get(r, f, "alpha", &value);
+    const char *text = reader_text(r, &value);
+    if (text == NULL)
+        return !r->failed;
+    unsigned long over = strtoul(text, &end, 10), under = 1;
+    if (*end == '/')
+        under = strtoul(end + 1, &end, 10);
+    if (*end != '\0' || text[0] < '0' || text[0] > '9' || over < 1 || over > 1024 || under < 1 ||
+        under > 1024)
+        return reader_fail(r, &value, "'%s' is not a ratio such as 1/8, of numbers up to 1024",
+                           text);
+    c->alpha_num = (uint32_t)over;
+    c->alpha_den = (uint32_t)under;
+    return true;
+}
+
+static bool read_ecn(struct reader *r, const struct field *switches, struct fabric_switches *c)
+{
+    struct field f, at;
+    reader_get(r, switches, "ecn", &f);
+    if (!reader_keys(r, &f, "priorities kmin kmax pmax rate at"))
+        return false;
+    reader_get(r, &f, "priorities", &at);
+    c->ecn = reader_priorities(r, &at, c->ecn);
+    c->kmin_bytes = get_bytes(r, &f, "kmin", UINT32_MAX, c->kmin_bytes);
+    c->kmax_bytes = get_bytes(r, &f, "kmax", UINT32_MAX, c->kmax_bytes);
+    c->pmax_ppm = (uint32_t)get_quantity(r, &f, "pmax", QUANTITY_PPM, 0, 1000000, c->pmax_ppm);
+    c->ecn_rate_bps =
+        get_quantity(r, &f, "rate", QUANTITY_RATE, MIN_RATE_BPS, MAX_RATE_BPS, c->ecn_rate_bps);
+    reader_get(r, &f, "at", &at);
+    c->ecn_at_dequeue = reader_choice(r, &at, "enqueue dequeue", c->ecn_at_dequeue) == 1;
+    reader_get(r, &f, "kmax", &at);
+    if (!r->failed && c->kmin_bytes > c->kmax_bytes)
+        return reader_fail(
+            r, &at, "%" PRIu64 " bytes are less than kmin, at least %" PRIu64 " are expected",
+            c->kmax_bytes, c->kmin_bytes);
+    if (!r->failed && c->ecn != 0 && c->kmin_bytes > c->buffer_bytes)
+        return reader_fail(r, &f,
+                           "kmin is more than the buffer; at most %" PRIu64 " bytes are expected",
+                           c->buffer_bytes);
+    return !r->failed;
+}
+
+static bool read_quanta(struct reader *r, const struct field *f, struct fabric_switches *c)
+{
+    struct field value;
+    reader_get(r, f, "pause_quanta", &value);
+    const char *text = reader_text(r, &value);
+    if (text != NULL && strcmp(text, "held") == 0)
+        c->pause_quanta = FABRIC_QUANTA_HELD;
+    else
+        c->pause_quanta =
+            (uint32_t)reader_quantity(r, &value, QUANTITY_COUNT, 1, UINT16_MAX, c->pause_quanta);
+    c->response_quanta = get_count(r, f, "response_quanta", 0, UINT16_MAX, c->response_quanta);
+    return !r->failed;
+}
+
+static bool read_switches(struct reader *r, const struct field *root, struct fabric_switches *c)
+{
+    struct field f, value;
+    char key[2] = "0";
+    reader_get(r, root, "switches", &f);
+    if (!reader_keys(r, &f,
+                     "buffer headroom reserve alpha xon_offset lossless control weights "
+                     "pause_quanta response_quanta ecn"))
+        return false;
+    c->buffer_bytes = get_quantity(r, &f, "buffer", QUANTITY_BYTES, 1, UINT32_MAX, c->buffer_bytes);
+    reader_get(r, &f, "headroom", &value);
+    if (value.set == NULL || strcmp(value.set, "auto") != 0) {
+        const char *text = reader_text(r, &value);
+        if (text == NULL || strcmp(text, "auto") != 0)
+            c->headroom_bytes =
+                (uint32_t)reader_quantity(r, &value, QUANTITY_BYTES, 1, 1 << 30, c->headroom_bytes);
+    }
+    c->reserve_bytes = (uint32_t)get_bytes(r, &f, "reserve", 1 << 30, c->reserve_bytes);
+    c->xon_offset_bytes = (uint32_t)get_bytes(r, &f, "xon_offset", 1 << 30, c->xon_offset_bytes);
+    reader_get(r, &f, "lossless", &value);
+    c->lossless = reader_priorities(r, &value, c->lossless);
+    reader_get(r, &f, "control", &value);
+    c->control = reader_priorities(r, &value, c->control);
+    c->lossless &= (uint8_t)~c->control;
+    reader_get(r, &f, "weights", &value);
+    if (!reader_keys(r, &value, "0 1 2 3 4 5 6 7"))
+        return false;
+    for (unsigned i = 0; i < FABRIC_PRIORITIES; i++, key[0]++)
+        c->weight[i] = (uint8_t)get_count(r, &value, key, 0, 100, c->weight[i]);
+    return read_alpha(r, &f, c) && read_quanta(r, &f, c) && read_ecn(r, &f, c);
+}
+
+static bool read_hosts(struct reader *r, const struct field *root, struct fabric_hosts *h)
+{
+    struct field f;
+    reader_get(r, root, "hosts", &f);
+    if (!reader_keys(r, &f, "payload window timeout ack_priority cnp_priority cnp_interval"))
+        return false;
+    h->payload_bytes =
+        (uint32_t)get_quantity(r, &f, "payload", QUANTITY_BYTES, 1, 9000, h->payload_bytes);
+    h->window_bytes = get_bytes(r, &f, "window", MAX_BYTES, h->window_bytes);
+    h->timeout_ps = get_time(r, &f, "timeout", MAX_TIME_PS, h->timeout_ps);
+    h->ack_priority = (uint8_t)get_count(r, &f, "ack_priority", 0, 7, h->ack_priority);
+    h->cnp_priority = (uint8_t)get_count(r, &f, "cnp_priority", 0, 7, h->cnp_priority);
+    h->cnp_interval_ps = get_time(r, &f, "cnp_interval", MAX_TIME_PS, h->cnp_interval_ps);
+    return !r->failed;
+}
+
+enum op { OP_FLOW, OP_INCAST, OP_PERMUTATION, OP_ALL_TO_ALL, OP_ALLREDUCE, OP_STORAGE, OP_POISSON };
+#define OPS "flow incast permutation all-to-all allreduce storage poisson"
+
+static uint32_t count_hosts(const struct scenario *s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->topology.nodes; i++)
+        n += s->is_switch[i] == 0;
+    return n;
+}
+
+static bool read_poisson(struct reader *r, const struct field *f, struct scenario *s,
+                         const struct workload *w, struct rng *rng)
+{
+    struct field value;
+    reader_get(r, f, "sizes", &value);
+    unsigned sizes = reader_choice(r, &value, WORKLOAD_SIZES, SIZES_WEBSEARCH);
+    uint32_t load = (uint32_t)get_quantity(r, f, "load", QUANTITY_PPM, 1000, 1000000, 300000);
+    uint64_t duration = get_time(r, f, "duration", MAX_TIME_PS, FABRIC_MS);
+    return !r->failed &&
+           workload_poisson(s, w, (enum workload_sizes)sizes, load,
+                            s->topology.links > 0 ? s->link[0].rate_bps : MIN_RATE_BPS, duration,
+                            rng);
+}
+
+static bool add_op(struct reader *r, const struct field *f, struct scenario *s, enum op op,
+                   const struct workload *w, struct rng *rng)
+{
+    uint32_t hosts = count_hosts(s), a, b;
+    switch (op) {
+    case OP_FLOW:
+        a = get_node(r, f, "from", s, "host");
+        b = get_node(r, f, "to", s, "host");
+        if (!r->failed && a == b)
+            return reader_fail(r, f, "from and to are the same host, two are expected");
+        struct fabric_flow flow = {
+            a, b, w->priority, w->bytes, w->start_ps, FABRIC_NO_GROUP, FABRIC_NO_GROUP};
+        return !r->failed && scenario_add_flow(s, &flow);
+    case OP_INCAST:
+        a = get_node(r, f, "to", s, "host");
+        b = get_count(r, f, "senders", 1, hosts - 1, hosts - 1);
+        return !r->failed && workload_incast(s, w, a, b);
+    case OP_PERMUTATION:
+        a = get_count(r, f, "shift", 1, hosts - 1, hosts / 2);
+        return !r->failed && workload_permutation(s, w, a);
+    case OP_ALL_TO_ALL:
+        return !r->failed && workload_all_to_all(s, w);
+    case OP_ALLREDUCE:
+        return !r->failed && workload_allreduce(s, w);
+    case OP_STORAGE:
+        a = get_count(r, f, "servers", 1, hosts - 1, 1);
+        return !r->failed && workload_storage(s, w, a, rng);
+    default:
+        return read_poisson(r, f, s, w, rng);
+    }
+}
+
+static bool read_op(struct reader *r, const struct field *item, struct scenario *s, struct rng *rng)
+{
+    struct field kind;
+    struct workload w;
+    if (!reader_keys(r, item,
+                     "op from to senders shift servers sizes load duration bytes start "
+                     "priority rounds compute"))
+        return false;
+    reader_get(r, item, "op", &kind);
+    unsigned op = reader_choice(r, &kind, OPS, OP_POISSON + 1);
+    if (op > OP_POISSON)
+        return reader_fail(r, item, "'op' is missing, one of these is expected: %s", OPS);
+    if (count_hosts(s) < 2)
+        return reader_fail(r, item, "there are less than two hosts, two are expected");
+    w.bytes = get_quantity(r, item, "bytes", QUANTITY_BYTES, 1, MAX_BYTES, 1 << 20);
+    w.start_ps = get_time(r, item, "start", MAX_TIME_PS, 0);
+    w.priority = (uint8_t)get_count(r, item, "priority", 0, FABRIC_PRIORITIES - 1, 3);
+    w.rounds = get_count(r, item, "rounds", 1, 100000, 1);
+    w.compute_ps = get_time(r, item, "compute", MAX_TIME_PS, 0);
+    if (r->failed)
+        return false;
+    if (add_op(r, item, s, (enum op)op, &w, rng))
+        return true;
+    return reader_fail(r, item, "too many flows, at most %d are expected", FABRIC_MAX_FLOWS);
+}
+
+static bool read_workload(struct reader *r, const struct field *root, struct scenario *s)
+{
+    struct field f, item;
+    struct rng rng;
+    rng_init(&rng, s->config.seed ^ UINT64_C(0x776f726b));
+    reader_get(r, root, "workload", &f);
+    if (!r->failed && f.node == NULL)
+        return reader_fail(r, root, "'workload' is missing, a list of operations is expected: %s",
+                           OPS);
+    for (unsigned i = 0; i < reader_items(r, &f); i++) {
+        reader_item(r, &f, i, &item);
+        if (!read_op(r, &item, s, &rng))
+            return false;
+    }
+    return !r->failed;
+}
+
+static bool read_watchdog(struct reader *r, const struct field *root, struct fabric_config *c)
+{
+    struct field f, value;
+    reader_get(r, root, "watchdog", &f);
+    if (!reader_keys(r, &f, "detect restore action") || !reader_present(r, &f))
+        return !r->failed;
+    reader_get(r, &f, "action", &value);
+    c->watchdog =
+        (enum fabric_watchdog)reader_choice(r, &value, "off drop forward alert", WATCHDOG_DROP);
+    c->detect_ps =
+        get_quantity(r, &f, "detect", QUANTITY_TIME, FABRIC_US, MAX_TIME_PS, 200 * FABRIC_MS);
+    c->restore_ps =
+        get_quantity(r, &f, "restore", QUANTITY_TIME, FABRIC_US, MAX_TIME_PS, 200 * FABRIC_MS);
+    return !r->failed;
+}
+
+static uint32_t find_link(const struct scenario *s, uint32_t a, uint32_t b)
+{
+    for (uint32_t i = 0; i < s->topology.links; i++)
+        if ((s->link[i].node[0] == a && s->link[i].node[1] == b) ||
+            (s->link[i].node[0] == b && s->link[i].node[1] == a))
+            return i;
+    return UINT32_MAX;
+}
+
+enum fault { FAULT_DOWN, FAULT_UP, FAULT_MTU, FAULT_LOSS, FAULT_MAPPING };
+#define FAULTS "link-down link-up link-mtu link-loss mapping"
+
+static bool read_link_fault(struct reader *r, const struct field *f, struct scenario *s,
+                            enum fault kind)
+{
+    uint32_t a = get_node(r, f, "a", s, "node"), b = get_node(r, f, "b", s, "node");
+    uint32_t link = find_link(s, a, b);
+    if (r->failed)
+        return false;
+    if (link == UINT32_MAX)
+        return reader_fail(r, f, "there is no link between %s and %s, the ends of one are expected",
+                           s->name[a], s->name[b]);
+    if (kind == FAULT_MTU) {
+        s->link[link].mtu_bytes =
+            (uint32_t)get_quantity(r, f, "mtu", QUANTITY_BYTES, 1, FABRIC_MAX_FRAME_BYTES, 512);
+        return !r->failed;
+    }
+    if (kind == FAULT_LOSS) {
+        s->link[link].loss_ppm =
+            (uint32_t)get_quantity(r, f, "loss", QUANTITY_PPM, 0, 1000000, 1000);
+        return !r->failed;
+    }
+    struct fabric_fault fault = {get_time(r, f, "at", MAX_TIME_PS, 0), link, kind == FAULT_UP};
+    uint32_t n = s->config.faults;
+    while (n > 0 && s->fault[n - 1].at_ps > fault.at_ps) {
+        s->fault[n] = s->fault[n - 1];
+        n--;
+    }
+    s->fault[n] = fault;
+    s->config.faults++;
+    return !r->failed;
+}
+
+static bool read_mapping(struct reader *r, const struct field *f, struct scenario *s)
+{
+    struct fabric_mapping *m = &s->mapping[s->config.mappings++];
+    m->node = get_node(r, f, "switch", s, "switch");
+    m->dscp = (uint8_t)get_count(r, f, "dscp", 0, FABRIC_DSCPS - 1, 24);
+    m->priority = (uint8_t)get_count(r, f, "priority", 0, FABRIC_PRIORITIES - 1, 0);
+    return !r->failed;
+}
+
+static bool read_faults(struct reader *r, const struct field *root, struct scenario *s)
+{
+    struct field f, item, value;
+    reader_get(r, root, "faults", &f);
+    unsigned n = reader_items(r, &f);
+    s->fault = calloc(n + 1u, sizeof(*s->fault));
+    s->mapping = calloc(n + 1u, sizeof(*s->mapping));
+    if (s->fault == NULL || s->mapping == NULL)
+        return reader_fail(r, &f, "too many for the memory");
+    s->config.fault = s->fault;
+    s->config.mapping = s->mapping;
+    for (unsigned i = 0; i < n && !r->failed; i++) {
+        reader_item(r, &f, i, &item);
+        if (!reader_keys(r, &item, "fault at a b mtu loss switch dscp priority"))
+            return false;
+        reader_get(r, &item, "fault", &value);
+        unsigned kind = reader_choice(r, &value, FAULTS, FAULT_MAPPING + 1);
+        if (kind > FAULT_MAPPING)
+            reader_fail(r, &item, "'fault' is missing, one of these is expected: %s", FAULTS);
+        else if (kind == FAULT_MAPPING)
+            read_mapping(r, &item, s);
+        else
+            read_link_fault(r, &item, s, (enum fault)kind);
+    }
+    return !r->failed;
+}
+
+static bool read_scenario(struct reader *r, struct scenario *s)
+{
+    struct field root, value;
+    reader_root(r, &root);
+    if (root.node == NULL)
+        return reader_fail(r, &root, "the file is empty, a topology and a workload are expected");
+    if (!reader_keys(r, &root, "name seed topology switches hosts workload watchdog faults limit"))
+        return false;
+    reader_get(r, &root, "name", &value);
+    const char *name = reader_text(r, &value);
+    s->title = strdup(name != NULL ? name : r->path);
+    s->config.seed = get_quantity(r, &root, "seed", QUANTITY_COUNT, 0, UINT64_MAX, s->config.seed);
+    s->config.limit_ps = get_time(r, &root, "limit", MAX_TIME_PS, 0);
+    return read_topology(r, &root, s) && read_switches(r, &root, &s->config.switches) &&
+           read_hosts(r, &root, &s->config.hosts) && read_workload(r, &root, s) &&
+           read_watchdog(r, &root, &s->config) && read_faults(r, &root, s);
+}
+
+bool scenario_read_yaml(struct scenario *s, const char *path, struct scenario_set *sets,
+                        unsigned set_count, struct scenario_error *error)
+{
+    struct reader r;
+    if (!reader_open(&r, path, sets, set_count, error))
+        return false;
+    read_scenario(&r, s);
+    reader_close(&r);
+    return !r.failed;
+}

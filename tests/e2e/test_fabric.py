@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""`verbena fabric run`: every example scenario and what it shows, imports, messages, the same bytes twice."""
+
+import csv
+import glob
+import json
+import os
+import re
+import sys
+import tempfile
+
+import e2e
+from e2e import demand
+
+USAGE, UNAVAILABLE, STALLED = 64, 69, 1
+SCENARIOS = os.path.join(e2e.ROOT, "examples", "scenarios")
+DATA = os.path.join(e2e.ROOT, "tests", "scenario", "data")
+FILES = ["flows.csv", "pfc.csv", "ports.csv", "summary.json"]
+folder = tempfile.TemporaryDirectory(prefix="verbena-fabric-")
+
+
+def fabric(*words, status=0):
+    """The folder with the results of a run that must end with this exit code; its messages."""
+    out = tempfile.mkdtemp(dir=folder.name)
+    command = [e2e.VERBENA, "fabric", "run", *words, "--out", out]
+    got, text, errors = e2e.run(command, 100)
+    demand(got == status, f"exit code {got}, wanted {status}: {text}{errors}")
+    return out, text + errors
+
+
+def summary(out):
+    with open(os.path.join(out, "summary.json"), encoding="utf-8") as text:
+        return json.load(text)
+
+
+def rows(out, name):
+    with open(os.path.join(out, name), encoding="utf-8") as text:
+        return list(csv.DictReader(text))
+
+
+def fnv(path):
+    """FNV-1a, 64 bits."""
+    value = 0xCBF29CE484222325
+    with open(path, "rb") as data:
+        for byte in data.read():
+            value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return value
+
+
+def last_ns(out):
+    return max(int(row["fct_ns"]) for row in rows(out, "flows.csv"))
+
+
+def storm(out, total):
+    demand(total["pauses"] > 1000 and total["drops"] == 0, total)
+    paused = [int(r["paused_received_ns"]) for r in rows(out, "ports.csv") if r["node"] == "0"]
+    demand(max(paused) > total["end_ns"] // 2, f"host 0 was paused for {paused} ns")
+
+
+def limited(_, total):
+    demand(total["pauses"] == 0 and total["drops"] == 0, total)
+
+
+def victim(out, total):
+    slow = float(rows(out, "flows.csv")[-1]["slowdown"])
+    demand(slow > 2 and total["drops"] == 0, f"the victim's slowdown is {slow}")
+
+
+def deadlock(_, total):
+    demand(total["deadlock"] and total["finished"] == 0 and total["drops"] == 0, total)
+    demand(0 < total["deadlock_ns"] < 1000000, total)
+
+
+def watchdog(_, total):
+    demand(total["deadlock"] and total["storms"] > 0 and total["drops_by"]["watchdog"] > 0, total)
+
+
+def mapping(out, total):
+    dropping = {row["node"] for row in rows(out, "ports.csv") if int(row["drops"]) > 0}
+    demand(dropping == {"17"}, f"drops at nodes {dropping}")  # s1 of 16 hosts
+    demand(total["drops_by"]["threshold"] == total["drops"] > 0, total)
+
+
+def mtu(out, total):
+    demand(total["drops_by"]["mtu"] == total["drops"] > 0, total)
+    demand([row["fct_ns"] != "" for row in rows(out, "flows.csv")] == [True, False], "who finished")
+
+
+def flap(out, total):
+    demand(total["drops_by"]["link"] > 0, total)
+    demand(sum(int(row["retries"]) for row in rows(out, "flows.csv")) > 0, "no retries")
+
+
+def go_back_n(out, total):
+    demand(total["pauses"] == 0 and total["drops_by"]["threshold"] == total["drops"] > 0, total)
+    demand(sum(int(row["retries"]) for row in rows(out, "flows.csv")) > 15, "few retries")
+
+
+# Each example: exit code, whether all flows finish, what else it shows.
+EXAMPLES = {
+    "rack16-incast-storm": (0, storm),
+    "storm-limited-concurrency": (0, limited),
+    "victim-flow": (0, victim),
+    "deadlock-ring": (STALLED, deadlock),
+    "deadlock-ring-watchdog": (0, watchdog),
+    "wrong-priority-mapping": (0, mapping),
+    "mtu-mismatch": (STALLED, mtu),
+    "link-flap": (0, flap),
+    "go-back-n-without-pfc": (0, go_back_n),
+}
+
+
+def example(name):
+    status, shows = EXAMPLES[name]
+    out, text = fabric(os.path.join(SCENARIOS, name + ".yaml"), status=status)
+    total = summary(out)
+    demand(status != 0 or total["finished"] == total["flows"], total)
+    demand((status == STALLED) == ("came to a standstill" in text), text)
+    demand(total["deadlock"] == ("PFC deadlock" in text), text)
+    shows(out, total)
+
+
+def examples_are_all_here():
+    names = {os.path.basename(p).removesuffix(".yaml") for p in glob.glob(SCENARIOS + "/*.yaml")}
+    demand(names == set(EXAMPLES), f"{names ^ set(EXAMPLES)}")
+
+
+def imports(topology, flows, *more, status=0):
+    words = ["--topology", os.path.join(DATA, topology), "--flows", os.path.join(DATA, flows)]
+    return fabric(*words, "--profile", "hpcc-compat", *more, status=status)
+
+
+def one_flow():
+    out, _ = imports("star16.txt", "one_1MiB.txt")
+    row = rows(out, "flows.csv")[0]
+    demand(row["fct_ns"] == "92008" and row["slowdown"] == "1.000", row)  # V01: 92007.68 ns
+    demand(summary(out)["link_hops"] == 4 * 1049, summary(out))
+
+
+def incast_drains():
+    out, _ = imports("star16.txt", "incast15_1MiB.txt")
+    total = summary(out)
+    demand(abs(last_ns(out) - 1322810) <= 100, f"the last flow took {last_ns(out)} ns")  # V02
+    demand(abs(total["max_queue_bytes"] - 15384992) <= 1048, total)
+    demand(total["drops"] == total["pauses"] == 0, total)
+
+
+def ring():
+    out, _ = imports("ring5.txt", "ring5_f.txt", "--buffer-mib", "1", status=STALLED)
+    demand(summary(out)["deadlock"], summary(out))
+    out, _ = imports("ring5.txt", "ring5_f.txt", "--buffer-mib", "1", "--watchdog", "200ms,200ms")
+    total = summary(out)
+    demand(total["deadlock"] and total["finished"] == 5 and total["storms"] > 0, total)
+
+
+def same_bytes():
+    """Twice, and as every build has them (tests/scenario/test_results.c)."""
+    first, _ = fabric(os.path.join(DATA, "mixed.yaml"))
+    second, _ = fabric(os.path.join(DATA, "mixed.yaml"))
+    other, _ = fabric(os.path.join(DATA, "mixed.yaml"), "--seed", "12")
+    with open(os.path.join(DATA, "mixed.fnv"), encoding="utf-8") as text:
+        want = {name: int(value, 16) for value, name in map(str.split, text)}
+    for name in FILES:
+        sums = [fnv(os.path.join(out, name)) for out in (first, second, other)]
+        demand(sums[0] == sums[1] == want[name], f"{name} differs")
+        demand(sums[2] != sums[0], f"{name} does not know the seed")
+
+
+def told(words, status, pattern):
+    got, out, errors = e2e.run([e2e.VERBENA, "fabric", *words], 20)
+    demand(got == status, f"exit code {got}, wanted {status}: {out}{errors}")
+    demand(re.search(pattern, errors), f"no '{pattern}' in:\n{out}{errors}")
+
+
+STAR = os.path.join(DATA, "mixed.yaml")
+OUT = ["--out", os.path.join(folder.name, "refused")]
+IMPORT = ["run", "--topology", os.path.join(DATA, "star16.txt"), "--flows"]
+IMPORT += [os.path.join(DATA, "one_1MiB.txt"), "--profile"]
+REFUSED = {
+    "nothing": ([], USAGE, "no command given"),
+    "unknown_command": (["walk"], USAGE, "'walk' is no command"),
+    "no_out": (["run", STAR], USAGE, "--out DIR is missing"),
+    "no_scenario": (["run", *OUT], USAGE, "no scenario"),
+    "two_scenarios": (["run", STAR, STAR, *OUT], USAGE, "one scenario at a time"),
+    "no_such_file": (["run", "no-such.yaml", *OUT], UNAVAILABLE, "no-such.yaml: No such file"),
+    "set_without_value": (["run", STAR, "--set", "seed", *OUT], USAGE, "'seed' is not KEY=VALUE"),
+    "set_unknown": (["run", STAR, "--set", "a.b=1", *OUT], UNAVAILABLE, "there is no such field"),
+    "set_wrong_unit": (
+        ["run", STAR, "--set", "topology.rate=10GB", *OUT],
+        UNAVAILABLE,
+        "--set topology.rate: '10GB' is not a rate such as 100Gbps",
+    ),
+    "seed_wrong": (["run", STAR, "--seed", "x", *OUT], USAGE, "'x' is not a whole number"),
+    "topology_alone": (["run", *IMPORT[1:3], *OUT], USAGE, "go together"),
+    "import_and_scenario": ([*IMPORT, "hpcc-compat", STAR, *OUT], USAGE, "not both"),
+    "unknown_profile": ([*IMPORT, "htsim", *OUT], USAGE, "'htsim' is unknown"),
+    "buffer_wrong": ([*IMPORT, "hpcc-compat", "--buffer-mib", "0", *OUT], USAGE, "from 1 to 4095"),
+    "buffer_small": (
+        ["run", STAR, "--set", "switches.buffer=300KB", *OUT],
+        UNAVAILABLE,
+        "switches.buffer: 300000 bytes are less than reserve and headroom",
+    ),
+    "watchdog_wrong": (
+        [*IMPORT, "hpcc-compat", "--watchdog", "200ms", *OUT],
+        USAGE,
+        "'200ms' is not two times",
+    ),
+    "set_for_import": ([*IMPORT, "hpcc-compat", "--set", "a=1", *OUT], USAGE, "for scenarios"),
+    "out_is_a_file": (["run", STAR, "--out", STAR], UNAVAILABLE, "mixed.yaml"),
+}
+
+
+def cases(tap):
+    for name in EXAMPLES:
+        tap.run("example_" + name.replace("-", "_"), example, name)
+    tap.run("examples_are_all_here", examples_are_all_here)
+    for function in (one_flow, incast_drains, ring, same_bytes):
+        tap.run(function.__name__, function)
+    for name, (words, status, pattern) in REFUSED.items():
+        tap.run("refused_" + name, told, words, status, pattern)
+
+
+if __name__ == "__main__":
+    sys.exit(e2e.main(cases))

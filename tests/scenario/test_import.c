@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_import.c: files of the ns-3 HPCC simulator, good ones whole and bad ones with their
+ * messages.
+ */
+#include "bench.h"
+
+static void import__star_and_incast(void **state)
+{
+    (void)state;
+    struct scenario s;
+    struct scenario_error e;
+    struct fabric *f;
+    struct fabric_totals t;
+    scenario_init(&s);
+    scenario_hpcc_compat(&s.config);
+    assert_true(scenario_import_topology(&s, DATA "/star16.txt", &e));
+    assert_true(scenario_import_flows(&s, DATA "/incast15_1MiB.txt", &e));
+    assert_int_equal(s.topology.nodes, 17);
+    assert_int_equal(s.topology.links, 16);
+    assert_int_equal(s.is_switch[16], 1);
+    assert_int_equal(s.link[3].rate_bps, UINT64_C(100000000000));
+    assert_int_equal(s.link[3].delay_ps, FABRIC_US);
+    assert_int_equal(s.flows, 15);
+    assert_int_equal(s.flow[14].start_ps, 2000 * FABRIC_MS);
+    assert_true(scenario_make(&s, "x", &f, &e));
+    assert_int_equal(fabric_run(f, 10000000), FABRIC_FINISHED);
+    fabric_totals(f, &t);
+    assert_in_range(t.max_queue_bytes, 15384992 - 1048, 15384992 + 1048);
+    fabric_destroy(f);
+    scenario_free(&s);
+}
+
+static void import__bad_topologies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"",                                                "text.yaml:1: nodes: the file ends where a value is expected"},
+        {"x 1 2",                                           "text.yaml:1: nodes: 'x' is not a whole number"              },
+        {"3 9 2",                                           "switches: 9 is too large, at most 3 is expected"            },
+        {"0 0 0",                                           "nodes: 0, at least 2 are expected"                          },
+        {"3 1 2\n2 \n0 2 100Gbps 1us 0\n1 2 100Gbps 1us",   "text.yaml:4: error: the file ends"                          },
+        {"3 1 2\n2 \n0 2 100Gbps 1us 0\n1 3 100Gbps 1us 0",
+         "text.yaml:4: dst: 3 is too large, at most 2 is expected"                                                       },
+        {"3 1 2\n2 \n0 2 100Gbs 1us 0\n",
+         "text.yaml:3: rate: '100Gbs' is not a rate such as 100Gbps"                                                     },
+        {"3 1 2\n2 \n0 2 1bps 1us 0\n",                     "text.yaml:3: rate: 1bps is too slow, at least 1Mbps"        },
+        {"3 1 2\n2 \n0 2 1Gbps 1 0\n",                      "text.yaml:3: delay: '1' is not a time such as 1.5us"        },
+        {"3 1 2\n2 \n0 2 1Gbps 1us 2\n",                    "text.yaml:3: error: 2 is too large"                         },
+        {"3 2 2\n2 2\n",                                    "text.yaml:2: switch: 2 is listed twice"                     },
+        {"3 1 2\n2\n1 1 1Gbps 1us 0\n",                     "text.yaml:3: dst: 1 is linked to itself"                    },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scenario s;
+        struct scenario_error e;
+        scenario_init(&s);
+        assert_false(scenario_import_topology(&s, bench_file(rows[i].text), &e));
+        bench_contains(e.text, rows[i].message);
+        scenario_free(&s);
+    }
+}
+
+static void import__bad_flows(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"1\n0 16 3 100 1000 2.0",  "text.yaml:2: dst: 16 is a switch, a host is expected"},
+        {"1\n0 17 3 100 1000 2.0",  "text.yaml:2: dst: 17 is too large, at most 16"       },
+        {"1\n0 0 3 100 1000 2.0",   "text.yaml:2: dst: 0 is the source itself"            },
+        {"1\n0 1 8 100 1000 2.0",   "text.yaml:2: priority: 8 is too large, at most 7"    },
+        {"1\n0 1 3 100 0 2.0",      "text.yaml:2: bytes: 0, at least 1"                   },
+        {"1\n0 1 3 100 1000 x",     "text.yaml:2: start: 'x' is not a time in seconds"    },
+        {"1\n0 1 3 100 1000 2us",   "text.yaml:2: start: '2us' is not a time in seconds"  },
+        {"2\n0 1 3 100 1000 2.0\n", "src: the file ends"                                  },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scenario s;
+        struct scenario_error e;
+        scenario_init(&s);
+        assert_true(scenario_import_topology(&s, DATA "/star16.txt", &e));
+        assert_false(scenario_import_flows(&s, bench_file(rows[i].text), &e));
+        bench_contains(e.text, rows[i].message);
+        scenario_free(&s);
+    }
+    struct scenario s;
+    struct scenario_error e;
+    scenario_init(&s);
+    assert_false(scenario_import_topology(&s, "no-such-file", &e));
+    bench_contains(e.text, "no-such-file: No such file");
+    bench_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(import__star_and_incast),
+        cmocka_unit_test(import__bad_topologies),
+        cmocka_unit_test(import__bad_flows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

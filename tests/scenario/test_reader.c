@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_reader.c: fields by name, absent ones, and that only the first mistake is told.
+ */
+#include "scenario/reader.h"
+
+#include "bench.h"
+
+static void get__fields(void **state)
+{
+    (void)state;
+    struct reader r;
+    struct scenario_error e = {""};
+    struct field root, a, b, c;
+    struct scenario_set set[] = {
+        {"a.b.c=7", false},
+        {"a.b.c=8", false}
+    };
+    assert_true(reader_open(&r, bench_file("a:\n  b:\n    c: 3\n    d: [5, 6]\n"), set, 2, &e));
+    reader_root(&r, &root);
+    reader_get(&r, &root, "a", &a);
+    reader_get(&r, &a, "b", &b);
+    assert_string_equal(b.path, "a.b");
+    reader_get(&r, &b, "c", &c);
+    assert_int_equal(reader_quantity(&r, &c, QUANTITY_COUNT, 0, 100, 1), 8); /* the last one */
+    reader_get(&r, &b, "d", &c);
+    assert_int_equal(reader_items(&r, &c), 2);
+    assert_int_equal(reader_priorities(&r, &c, 0), 1 << 5 | 1 << 6);
+    reader_get(&r, &root, "q", &a);
+    assert_false(reader_present(&r, &a));
+    reader_get(&r, &a, "z", &c);
+    assert_int_equal(reader_quantity(&r, &c, QUANTITY_COUNT, 0, 100, 42), 42);
+    assert_null(reader_text(&r, &c));
+    assert_int_equal(reader_items(&r, &c), 0);
+    assert_int_equal(reader_choice(&r, &c, "x y", 9), 9);
+    assert_false(r.failed);
+    reader_close(&r);
+    assert_false(r.failed);
+}
+
+static void fail__the_first_one(void **state)
+{
+    (void)state;
+    struct reader r;
+    struct scenario_error e = {""};
+    struct field root, a;
+    assert_true(reader_open(&r, bench_file("a: x\nb: y\n"), NULL, 0, &e));
+    reader_root(&r, &root);
+    reader_get(&r, &root, "a", &a);
+    assert_int_equal(reader_quantity(&r, &a, QUANTITY_COUNT, 0, 9, 4), 4);
+    reader_get(&r, &root, "b", &a);
+    assert_int_equal(reader_quantity(&r, &a, QUANTITY_COUNT, 0, 9, 5), 5);
+    assert_true(r.failed);
+    bench_contains(e.text, "text.yaml:1: a: 'x' is not");
+    reader_close(&r);
+}
+
+static void open__not_there(void **state)
+{
+    (void)state;
+    struct reader r;
+    struct scenario_error e = {""};
+    assert_false(reader_open(&r, "no-such-file", NULL, 0, &e));
+    bench_contains(e.text, "no-such-file: No such file");
+    assert_false(reader_open(&r, bench_file("a: b: c\n"), NULL, 0, &e));
+    bench_contains(e.text, "text.yaml:1: ");
+    assert_false(reader_open(&r, bench_file("a: *nobody\n"), NULL, 0, &e));
+    bench_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(get__fields),
+        cmocka_unit_test(fail__the_first_one),
+        cmocka_unit_test(open__not_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_scenario.c: what only the whole shows: hosts without links, too little buffer, no way;
+ * warnings.
+ */
+#include "bench.h"
+
+static void make__refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"topology: {shape: graph, hosts: [a, b], switches: [x], links: [{a: a, b: x}]}\n"
+         "workload: [{op: flow, from: a, to: b}]\n",                                 "topology: host b has no link, one is expected"                   },
+        {"topology: {shape: graph, hosts: [a, b], switches: [x, y], links: [{a: a, b: x}, {a: b, "
+         "b: x}]}\n"
+         "workload: [{op: flow, from: a, to: b}]\n",                                 "topology: switch y has no link"                                  },
+        {"topology: {shape: graph, hosts: [a, b], switches: [x, y], links: [{a: a, b: x}, {a: b, "
+         "b: y}]}\n"
+         "workload: [{op: flow, from: a, to: b}]\n",                                 "flow 0 from a to b: the host cannot be reached"                  },
+        {"topology: {shape: graph, hosts: [a, b], switches: [x], links: [{a: a, b: x}, {a: b, b: "
+         "x}, {a: a, b: x}]}\n"
+         "workload: [{op: flow, from: a, to: b}]\n",                                 "host a has 2 links, one is expected"                             },
+        {"topology: {shape: star}\nswitches: {buffer: 100KB, ecn: {kmin: 1KB}}\nworkload: [{op: "
+         "incast, to: h0}]\n",                                                       "switches.buffer: 100000 bytes are less than reserve and headroom"},
+        {"topology: {shape: star}\nworkload: []\n",                                           "workload: there is no flow"                                      },
+        {"topology: {shape: graph, hosts: [a, b]}\nworkload: [{op: flow, from: a, to: b}]\n",
+         "topology: there is no link"                                                                                                                           },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scenario s;
+        struct scenario_error e;
+        struct fabric *f;
+        scenario_init(&s);
+        if (!scenario_read_yaml(&s, bench_file(rows[i].text), NULL, 0, &e))
+            fail_msg("%s", e.text);
+        assert_false(scenario_make(&s, "text.yaml", &f, &e));
+        bench_contains(e.text, rows[i].message);
+        scenario_free(&s);
+    }
+}
+
+/* case_126: Kmin and Kmax go with the rate, and a Kmax beyond the PFC threshold is warned of. */
+static void case_126_thresholds(void **state)
+{
+    (void)state;
+    struct scenario s;
+    struct scenario_error e;
+    struct fabric *f;
+    char said[512] = "";
+    for (int large = 0; large < 2; large++) {
+        struct scenario_set set = {large ? "switches.buffer=64MiB" : "switches.buffer=3MiB", false};
+        FILE *out = fmemopen(said, sizeof(said), "w");
+        uint64_t kmax, xoff;
+        scenario_init(&s);
+        assert_true(scenario_read_yaml(
+            &s,
+            bench_file("topology: {shape: star, rate: 25Gbps}\nworkload: [{op: incast, to: h0}]\n"
+                       "switches: {ecn: {kmin: 400KB, kmax: 1600KB}}\n"),
+            &set, 1, &e));
+        assert_true(scenario_make(&s, "text.yaml", &f, &e));
+        fabric_thresholds(f, 20, &kmax, &xoff);
+        assert_int_equal(kmax, 400000); /* a quarter of the value at 100 Gb/s */
+        scenario_warn(&s, f, out);
+        fclose(out);
+        if (large)
+            assert_null(strstr(said, "warning"));
+        else
+            bench_contains(said, "warning: switches.ecn.kmax: at s0 marks are sure beyond 400000");
+        memset(said, 0, sizeof(said));
+        fabric_destroy(f);
+        scenario_free(&s);
+    }
+    bench_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(make__refused),
+        cmocka_unit_test(case_126_thresholds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_scenario_yaml.c: scenario files: every field, and a message for each mistake.
+ */
+#include "bench.h"
+
+static const char good[] =
+    "name: all fields\n"
+    "seed: 9\n"
+    "limit: 2ms\n"
+    "topology:\n"
+    "  shape: graph\n"
+    "  hosts: [a, b, c]\n"
+    "  switches: [x, y]\n"
+    "  rate: 40Gbps\n"
+    "  delay: 2us\n"
+    "  links:\n"
+    "    - {a: a, b: x}\n"
+    "    - {a: b, b: x, rate: 10Gbps, mtu: 1500, loss: 1%}\n"
+    "    - {a: c, b: y, delay: 5ns}\n"
+    "    - {a: x, b: y}\n"
+    "switches:\n"
+    "  buffer: 8MiB\n"
+    "  headroom: 50KB\n"
+    "  reserve: 1KiB\n"
+    "  alpha: 1/4\n"
+    "  xon_offset: 2KB\n"
+    "  lossless: [3, 4]\n"
+    "  control: [7]\n"
+    "  weights: {3: 2, 4: 1}\n"
+    "  pause_quanta: held\n"
+    "  response_quanta: 118\n"
+    "  ecn: {priorities: [3], kmin: 5KB, kmax: 200KB, pmax: 1%, rate: 40Gbps, at: dequeue}\n"
+    "hosts: {payload: 2048, window: 1MB, timeout: 1ms, ack_priority: 7, cnp_priority: 7, "
+    "cnp_interval: 10us}\n"
+    "workload:\n"
+    "  - {op: flow, from: a, to: c, bytes: 4KiB, start: 3us, priority: 4}\n"
+    "  - {op: incast, to: b, senders: 1, rounds: 2, compute: 1us}\n"
+    "watchdog: {detect: 100ms, restore: 300ms, action: forward}\n"
+    "faults:\n"
+    "  - {fault: link-up, at: 9us, a: x, b: y}\n"
+    "  - {fault: link-down, at: 5us, a: y, b: x}\n"
+    "  - {fault: link-mtu, a: c, b: y, mtu: 1KiB}\n"
+    "  - {fault: mapping, switch: y, dscp: 32, priority: 2}\n";
+
+static void read__every_field(void **state)
+{
+    (void)state;
+    struct scenario s;
+    struct scenario_error e;
+    struct scenario_set set[] = {
+        {"seed=5",             false},
+        {"workload.0.bytes=9", false}
+    };
+    scenario_init(&s);
+    if (!scenario_read_yaml(&s, bench_file(good), set, 2, &e))
+        fail_msg("%s", e.text);
+    const struct fabric_switches *w = &s.config.switches;
+    assert_string_equal(s.title, "all fields");
+    assert_int_equal(s.config.seed, 5);
+    assert_int_equal(s.config.limit_ps, 2 * FABRIC_MS);
+    assert_int_equal(s.topology.nodes, 5);
+    assert_int_equal(s.topology.links, 4);
+    assert_int_equal(s.link[1].rate_bps, UINT64_C(10000000000));
+    assert_int_equal(s.link[1].mtu_bytes, 1500);
+    assert_int_equal(s.link[1].loss_ppm, 10000);
+    assert_int_equal(s.link[2].delay_ps, 5000);
+    assert_int_equal(s.link[2].mtu_bytes, 1024);
+    assert_int_equal(w->buffer_bytes, 8 << 20);
+    assert_int_equal(w->headroom_bytes, 50000);
+    assert_int_equal(w->alpha_den, 4);
+    assert_int_equal(w->lossless, 1 << 3 | 1 << 4);
+    assert_int_equal(w->control, 1 << 7);
+    assert_int_equal(w->weight[3], 2);
+    assert_int_equal(w->pause_quanta, FABRIC_QUANTA_HELD);
+    assert_int_equal(w->response_quanta, 118);
+    assert_int_equal(w->ecn, 1 << 3);
+    assert_int_equal(w->kmax_bytes, 200000);
+    assert_int_equal(w->pmax_ppm, 10000);
+    assert_true(w->ecn_at_dequeue);
+    assert_int_equal(s.config.hosts.payload_bytes, 2048);
+    assert_int_equal(s.config.hosts.window_bytes, 1000000);
+    assert_int_equal(s.flows, 3);
+    assert_int_equal(s.flow[0].bytes, 9);
+    assert_int_equal(s.flow[0].priority, 4);
+    assert_int_equal(s.flow[2].after, s.flow[1].group);
+    assert_int_equal(s.config.watchdog, WATCHDOG_FORWARD);
+    assert_int_equal(s.config.faults, 2);
+    assert_false(s.fault[0].up); /* in order of time */
+    assert_int_equal(s.config.mappings, 1);
+    assert_int_equal(s.mapping[0].dscp, 32);
+    scenario_free(&s);
+}
+
+#define STAR "topology: {shape: star, hosts: 4}\n"
+#define WORK "workload: [{op: incast, to: h3}]\n"
+
+static void read__mistakes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"",                                                                       "text.yaml: : the file is empty"                  },
+        {"a: [",                                                                   "text.yaml:2: "                                   },
+        {"[1]",                                                                    "fields are expected: name seed"                  },
+        {STAR,                                                                     "'workload' is missing"                           },
+        {WORK,                                                                     "'topology' is missing"                           },
+        {"topology: {hosts: 4}\n" WORK,                                            "text.yaml:1: topology: 'shape' is missing"       },
+        {"topology:\n  shape: tsar\n" WORK,
+         "text.yaml:2: topology.shape: 'tsar' is unknown; one of these is expected: star"                                            },
+        {"topology:\n  shape: star\n  rate: 100GBps\n" WORK,
+         "text.yaml:3: topology.rate: '100GBps' is not a rate such as 100Gbps"                                                       },
+        {"topology:\n  shape: star\n  delay: 1\n" WORK,
+         "text.yaml:3: topology.delay: '1' is not a time such as"                                                                    },
+        {"topology:\n  shape: star\n  speed: 1\n" WORK,
+         "text.yaml:3: topology: there is no field 'speed'; expected: shape"                                                         },
+        {"topology: {shape: star, hosts: 0}\n" WORK,
+         "text.yaml:1: topology.hosts: '0' is out of range; from 1 to"                                                               },
+        {"topology: {shape: fat-tree, k: 5}\n" WORK,                               "k is 5, an even number is expected"              },
+        {"topology: {shape: fat-tree, k: 64, hosts: 1, k: 4}\n" WORK,              "'k' is there twice"                              },
+        {STAR "workload:\n  - {op: incast, to: h9}\n",
+         "text.yaml:3: workload.0.to: there is no host 'h9'"                                                                         },
+        {STAR "workload:\n  - {op: incast, to: s0}\n",
+         "text.yaml:3: workload.0.to: there is no host 's0'"                                                                         },
+        {STAR "workload:\n  - {op: incast}\n",                                     "text.yaml:3: workload.0: 'to' is missing"        },
+        {STAR "workload:\n  - {op: outcast}\n",                                    "text.yaml:3: workload.0.op: 'outcast' is unknown"},
+        {STAR "workload:\n  - {to: h1}\n",                                         "'op' is missing"                                 },
+        {STAR "workload:\n  - {op: flow, from: h1, to: h1}\n",                     "from and to are the same host"                   },
+        {STAR "workload:\n  - {op: incast, to: h1, senders: 9}\n",
+         "workload.0.senders: '9' is out of range; from 1 to 3"                                                                      },
+        {STAR "workload: {op: incast}\n",                                          "text.yaml:2: workload: a list is expected"       },
+        {STAR WORK "switches:\n  alpha: half\n",
+         "text.yaml:4: switches.alpha: 'half' is not a ratio"                                                                        },
+        {STAR WORK "switches:\n  buffer: 4MiB\n  ecn: {kmin: 5MiB, kmax: 6MiB}\n",
+         "switches.ecn: kmin is more than the buffer; at most 4194304"                                                               },
+        {STAR WORK "switches:\n  ecn:\n    kmin: 5KB\n    kmax: 4KB\n",
+         "text.yaml:6: switches.ecn.kmax: 4000 bytes are less than kmin"                                                             },
+        {STAR WORK "switches: {lossless: [8]}\n",
+         "switches.lossless.0: '8' is out of range; from 0 to 7"                                                                     },
+        {STAR WORK "switches: {lossless: 3}\n",                                    "switches.lossless: a list is expected"           },
+        {STAR WORK "switches: {pause_quanta: 65536}\n",                            "from 1 to 65535"                                 },
+        {STAR WORK "faults:\n  - {fault: link-down, a: h0, b: h1}\n",
+         "text.yaml:4: faults.0: there is no link between h0 and h1"                                                                 },
+        {STAR WORK "faults:\n  - {fault: mapping, switch: h0}\n",                  "there is no switch 'h0'"                         },
+        {STAR WORK "faults:\n  - {fault: flood}\n",                                "faults.0.fault: 'flood' is unknown"              },
+        {STAR WORK "watchdog: {action: bark}\n",                                   "watchdog.action: 'bark' is unknown"              },
+        {STAR WORK "seed: -1\n",                                                   "text.yaml:3: seed: '-1' is not a whole number"   },
+        {STAR WORK "seed: [1]\n",                                                  "text.yaml:3: seed: one value is expected"        },
+        {"topology:\n  shape: graph\n  hosts: [a, a]\n",
+         "text.yaml:3: topology.hosts.1: 'a' is there twice"                                                                         },
+        {"topology:\n  shape: graph\n  hosts: [a]\n  links: [{a: a, b: q}]\n",
+         "text.yaml:4: topology.links.0.b: there is no node 'q'"                                                                     },
+        {"topology:\n  shape: graph\n  hosts: [a]\n  links: [{a: a, b: a}]\n",
+         "a and b are the same node"                                                                                                 },
+        {"topology:\n  shape: graph\n  hosts: [abcdefghijklmnopqrstuvwxyz]\n",     "is too long"                                     },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scenario s;
+        struct scenario_error e = {""};
+        scenario_init(&s);
+        if (scenario_read_yaml(&s, bench_file(rows[i].text), NULL, 0, &e))
+            fail_msg("taken: %s", rows[i].text);
+        bench_contains(e.text, rows[i].message);
+        scenario_free(&s);
+    }
+}
+
+static void read__sets(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set, *message; /* NULL: taken */
+    } rows[] = {
+        {"switches.buffer=3MiB",       NULL                                                },
+        {"switches.ecn.kmin=1KB",      NULL                                                },
+        {"watchdog.detect=9ms",        NULL                                                },
+        {"switches.puffer=3MiB",       "--set switches.puffer=3MiB: there is no such field"},
+        {"switches.buffer=3 potatoes", "--set switches.buffer: '3 potatoes' is not a size" },
+        {"workload.7.bytes=1",         "there is no such field"                            },
+        {"=1",                         "there is no such field"                            },
+        {"topology.shape=tsar",        "--set topology.shape: 'tsar' is unknown"           },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scenario s;
+        struct scenario_error e = {""};
+        struct scenario_set set = {rows[i].set, false};
+        scenario_init(&s);
+        bool ok = scenario_read_yaml(&s, bench_file(STAR WORK), &set, 1, &e);
+        assert_int_equal(ok, rows[i].message == NULL);
+        if (rows[i].message != NULL)
+            bench_contains(e.text, rows[i].message);
+        scenario_free(&s);
+    }
+    bench_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(read__every_field),
+        cmocka_unit_test(read__mistakes),
+        cmocka_unit_test(read__sets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

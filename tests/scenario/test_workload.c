@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_workload.c: the flows of each operation, and the distributions.
+ */
+#include "scenario/workload.h"
+
+#include "scenario/shapes.h"
+
+#include "bench.h"
+
+static void begin(struct scenario *s, uint32_t hosts)
+{
+    struct shape_size z = {
+        .hosts = hosts, .host_link = {.rate_bps = UINT64_C(100000000000), .delay_ps = 1000}
+    };
+    scenario_init(s);
+    assert_true(shape_build(s, SHAPE_STAR, &z));
+}
+
+static void operations__flows(void **state)
+{
+    (void)state;
+    struct workload w = {.bytes = 1000, .priority = 3, .rounds = 3, .compute_ps = 5};
+    struct scenario s;
+    struct rng rng;
+    rng_init(&rng, 1);
+    begin(&s, 5);
+    assert_true(workload_incast(&s, &w, 2, 3));
+    assert_int_equal(s.flows, 9);
+    assert_int_equal(s.flow[2].src, 3); /* not the receiver */
+    assert_int_equal(s.flow[0].after, FABRIC_NO_GROUP);
+    assert_int_equal(s.flow[3].after, s.flow[0].group);
+    assert_int_equal(s.flow[3].start_ps, 5);
+    scenario_free(&s);
+
+    begin(&s, 5);
+    w.rounds = 1;
+    assert_true(workload_permutation(&s, &w, 2));
+    assert_int_equal(s.flows, 5);
+    assert_int_equal(s.flow[4].dst, 1);
+    assert_true(workload_all_to_all(&s, &w));
+    assert_int_equal(s.flows, 5 + 20);
+    scenario_free(&s);
+
+    begin(&s, 4);
+    assert_true(workload_allreduce(&s, &w));
+    assert_int_equal(s.flows, 2 * 3 * 4);
+    assert_int_equal(s.flow[0].bytes, 250);
+    assert_int_equal(s.flow[4].after, s.flow[3].group); /* host 0 waits for host 3 */
+    assert_int_equal(s.flow[5].after, s.flow[0].group);
+    scenario_free(&s);
+
+    begin(&s, 5);
+    w.rounds = 4;
+    assert_true(workload_storage(&s, &w, 2, &rng));
+    assert_int_equal(s.flows, 3 * 4);
+    for (uint32_t i = 0; i < s.flows; i++)
+        assert_true(s.flow[i].src < 2 && s.flow[i].dst >= 2);
+    scenario_free(&s);
+}
+
+static void ln__known_values(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t u;
+        uint64_t ln; /* -ln(u / 2^32) * 2^24 */
+    } rows[] = {
+        {UINT32_C(1) << 31, 11629080},
+        {UINT32_C(1) << 30, 23258160},
+        {UINT32_MAX,        0       },
+        {1580030169,        16777216}, /* 1 / e */
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint64_t ln = workload_ln(rows[i].u);
+        assert_true(ln + 8 >= rows[i].ln && ln <= rows[i].ln + 8);
+    }
+    assert_int_equal(workload_ln(0), workload_ln(1));
+}
+
+static void size__of_the_distribution(void **state)
+{
+    (void)state;
+    /* At so many percent. */
+    assert_int_equal(workload_size(SIZES_WEBSEARCH, 0), 1);
+    assert_in_range(workload_size(SIZES_WEBSEARCH, (uint32_t)(0.15 * 4294967296.0)), 9990, 10010);
+    assert_in_range(workload_size(SIZES_WEBSEARCH, (uint32_t)(0.95 * 4294967296.0)), 8500000,
+                    8700000);
+    assert_in_range(workload_size(SIZES_WEBSEARCH, UINT32_MAX), 29999000, 30000000);
+    assert_in_range(workload_size(SIZES_FB_HADOOP, (uint32_t)(0.5 * 4294967296.0)), 699, 701);
+    assert_in_range(workload_size(SIZES_FB_HADOOP, UINT32_MAX), 9999000, 10000000);
+}
+
+/* 20 hosts at 30 % of 100 Gb/s for 20 ms: 75 MB each, give or take. */
+static void poisson__loads_as_asked(void **state)
+{
+    (void)state;
+    struct workload w = {.priority = 3};
+    struct scenario s;
+    struct rng rng;
+    uint64_t sum = 0;
+    rng_init(&rng, 1);
+    begin(&s, 20);
+    assert_true(workload_poisson(&s, &w, SIZES_WEBSEARCH, 300000, UINT64_C(100000000000),
+                                 20 * FABRIC_MS, &rng));
+    for (uint32_t i = 0; i < s.flows; i++) {
+        sum += s.flow[i].bytes;
+        assert_true(s.flow[i].start_ps < 20 * FABRIC_MS && s.flow[i].src != s.flow[i].dst);
+    }
+    assert_in_range(sum / 20, 65000000, 85000000);
+    scenario_free(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(operations__flows),
+        cmocka_unit_test(ln__known_values),
+        cmocka_unit_test(size__of_the_distribution),
+        cmocka_unit_test(poisson__loads_as_asked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

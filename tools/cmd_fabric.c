@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#define _GNU_SOURCE
+/*
+ * cmd_fabric.c: `verbena fabric run`: reads a scenario, runs it, and leaves results in a folder.
+ * Says on stderr how far it is, and on stdout what came out.
+ */
+#include <argp.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "scenario/quantity.h"
+#include "scenario/results.h"
+#include "tool.h"
+
+enum {
+    OPTION_SET = 256,
+    OPTION_SEED,
+    OPTION_OUT,
+    OPTION_TOPOLOGY,
+    OPTION_FLOWS,
+    OPTION_PROFILE,
+    OPTION_CC,
+    OPTION_BUFFER,
+    OPTION_WATCHDOG,
+    EVENTS_A_LOOK = 1 << 18, /* between two looks at the clock */
+};
+
+enum { EXIT_STALLED = 1 }; /* the simulated network came to a standstill */
+
+struct options {
+    bool run;
+    const char *scenario, *out, *topology, *flows, *profile, *watchdog;
+    uint64_t seed, buffer_bytes;
+    bool seed_given;
+    struct scenario_set set[SCENARIO_MAX_SETS + 1]; /* one for the seed */
+    unsigned sets;
+};
+
+static void parse_argument(struct options *o, struct argp_state *state, const char *arg)
+{
+    if (!o->run && strcmp(arg, "run") != 0)
+        argp_error(state, "'%s' is no command of fabric, 'run' is", arg);
+    if (o->run && o->scenario != NULL)
+        argp_error(state, "one scenario at a time: '%s' is too many", arg);
+    if (o->run)
+        o->scenario = arg;
+    o->run = true;
+}
+
+static void check_options(const struct options *o, struct argp_state *state)
+{
+    bool import = o->topology != NULL || o->flows != NULL || o->profile != NULL;
+    if (!o->run)
+        argp_error(state, "no command given, 'run' is one");
+    if (o->out == NULL)
+        argp_error(state, "--out DIR is missing: where the results go");
+    if (o->scenario == NULL && !import)
+        argp_error(state, "no scenario given");
+    if (o->scenario != NULL && import)
+        argp_error(state, "a scenario, or --topology and --flows, not both");
+    if (import && (o->topology == NULL || o->flows == NULL || o->profile == NULL))
+        argp_error(state, "--topology, --flows and --profile go together");
+    if (!import && (o->buffer_bytes != 0 || o->watchdog != NULL))
+        argp_error(state, "--buffer-mib and --watchdog are for imports; "
+                          "--set switches.buffer=... is for scenarios");
+    if (import && o->sets > 0)
+        argp_error(state, "--set is for scenarios");
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    struct options *o = state->input;
+    switch (key) {
+    case OPTION_SET:
+        if (strchr(arg, '=') == NULL)
+            argp_error(state, "--set: '%s' is not KEY=VALUE", arg);
+        if (o->sets == SCENARIO_MAX_SETS)
+            argp_error(state, "--set: at most %d", SCENARIO_MAX_SETS);
+        o->set[o->sets++].text = arg;
+        return 0;
+    case OPTION_SEED:
+        if (!quantity_parse(arg, QUANTITY_COUNT, &o->seed))
+            argp_error(state, "--seed: '%s' is not %s", arg, quantity_example(QUANTITY_COUNT));
+        o->seed_given = true;
+        return 0;
+    case OPTION_OUT:
+        o->out = arg;
+        return 0;
+    case OPTION_TOPOLOGY:
+        o->topology = arg;
+        return 0;
+    case OPTION_FLOWS:
+        o->flows = arg;
+        return 0;
+    case OPTION_PROFILE:
+        if (strcmp(arg, "hpcc-compat") != 0)
+            argp_error(state, "--profile: '%s' is unknown, hpcc-compat is expected", arg);
+        o->profile = arg;
+        return 0;
+    case OPTION_BUFFER:
+        if (!quantity_parse(arg, QUANTITY_COUNT, &o->buffer_bytes) || o->buffer_bytes == 0 ||
+            o->buffer_bytes > 4095)
+            argp_error(state, "--buffer-mib: '%s' is not a number from 1 to 4095", arg);
+        o->buffer_bytes <<= 20;
+        return 0;
+    case OPTION_WATCHDOG:
+        o->watchdog = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        parse_argument(o, state, arg);
+        return 0;
+    case ARGP_KEY_END:
+        check_options(o, state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_option options[] = {
+    {"out",                                    OPTION_OUT, "DIR", 0, "Where the results go; made if need be", 0},
+    {"seed",                                   OPTION_SEED, "N", 0, "Of all chance, instead of the scenario's", 0},
+    {"set", OPTION_SET, "KEY=VALUE", 0,
+     "A field of the scenario: switches.buffer=4MiB, workload.0.bytes=64KiB", 0},
+    {"topology",                                        OPTION_TOPOLOGY, "FILE", 0, "Topology in the format of the ns-3 HPCC simulator",
+     1},
+    {"flows",OPTION_FLOWS, "FILE", 0, "Flows in its format", 1},
+    {"profile",                                       OPTION_PROFILE, "NAME", 0,
+     "hpcc-compat: frames, buffers and pauses as that simulator has them", 1},
+    {"buffer-mib",                                       OPTION_BUFFER, "N", 0, "Of each switch; without it 32", 1},
+    {"watchdog",                                    OPTION_WATCHDOG, "DETECT,RESTORE", 0,
+     "A PFC watchdog that drops, as 200ms,200ms; without it none", 1},
+    {0                            },
+};
+
+static const struct argp fabric_argp = {
+    .options = options,
+    .parser = parse_option,
+    .args_doc = "run SCENARIO.yaml\nrun --topology FILE --flows FILE --profile hpcc-compat",
+    .doc =
+        "Simulates a data-centre network packet by packet, in virtual time."
+        "\vWrites flows.csv, pfc.csv, ports.csv and summary.json. Exit codes: 0 all flows finished "
+        "or the time limit was reached, 1 the network came to a standstill; 64 wrong usage, 69 "
+        "the scenario cannot be run and the message says why, 70 failed. See "
+        "verbena-fabric(1).",
+};
+
+static void read_watchdog(const char *text, struct fabric_config *c)
+{
+    char detect[32];
+    size_t n = strcspn(text, ",");
+    snprintf(detect, sizeof(detect), "%.*s", n < 31 ? (int)n : 31, text);
+    if (text[n] != ',' || !quantity_parse(detect, QUANTITY_TIME, &c->detect_ps) ||
+        !quantity_parse(text + n + 1, QUANTITY_TIME, &c->restore_ps) || c->detect_ps < FABRIC_US ||
+        c->restore_ps < FABRIC_US)
+        tool_die(TOOL_USAGE, "--watchdog: '%s' is not two times such as 200ms,200ms", text);
+    c->watchdog = WATCHDOG_DROP;
+}
+
+static void load(struct options *o, struct scenario *s)
+{
+    struct scenario_error error;
+    bool ok;
+    scenario_init(s);
+    if (o->scenario != NULL) {
+        static char seed[32];
+        snprintf(seed, sizeof(seed), "seed=%" PRIu64, o->seed);
+        if (o->seed_given)
+            o->set[o->sets++].text = seed;
+        ok = scenario_read_yaml(s, o->scenario, o->set, o->sets, &error);
+    } else {
+        s->title = strdup(o->topology);
+        s->config.seed = o->seed_given ? o->seed : s->config.seed;
+        scenario_hpcc_compat(&s->config);
+        if (o->buffer_bytes != 0)
+            s->config.switches.buffer_bytes = o->buffer_bytes;
+        if (o->watchdog != NULL)
+            read_watchdog(o->watchdog, &s->config);
+        ok = scenario_import_topology(s, o->topology, &error) &&
+             scenario_import_flows(s, o->flows, &error);
+    }
+    if (!ok)
+        tool_die(TOOL_UNAVAILABLE, "%s", error.text);
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Once a second on a terminal, else every ten: how far, and how long it will take if it goes on so.
+ */
+static void tell_progress(const struct fabric *f, double begun, double *told)
+{
+    double now = seconds();
+    struct fabric_totals t;
+    if (now - *told < (isatty(STDERR_FILENO) != 0 ? 1 : 10))
+        return;
+    *told = now;
+    fabric_totals(f, &t);
+    double part = (double)t.acked_bytes / (double)t.bytes;
+    fprintf(stderr, "%5.1f %%  %.3f ms simulated, %.0f s", 100 * part, (double)t.now_ps / 1e9,
+            now - begun);
+    if (part > 0)
+        fprintf(stderr, ", about %.0f s to go", (now - begun) * (1 - part) / part);
+    fputc('\n', stderr);
+}
+
+static enum fabric_state simulate(struct fabric *f)
+{
+    double begun = seconds(), told = begun;
+    enum fabric_state state;
+    while ((state = fabric_run(f, EVENTS_A_LOOK)) == FABRIC_RUNNING)
+        tell_progress(f, begun, &told);
+    return state;
+}
+
+static int report(const struct fabric *f, enum fabric_state state, const char *out)
+{
+    struct fabric_totals t;
+    fabric_totals(f, &t);
+    printf("%" PRIu32 " of %" PRIu32 " flows finished in %.3f ms; %" PRIu64 " pauses, %" PRIu64
+           " drops, %" PRIu64 " ECN marks, longest queue %" PRIu64 " bytes\n",
+           t.finished, t.flows, (double)t.now_ps / 1e9, t.pauses, t.drops, t.ecn_marks,
+           t.max_queue_bytes);
+    if (t.deadlock_ps != FABRIC_NEVER)
+        printf("PFC deadlock: since %.3f ms queues waited for one another in a circle\n",
+               (double)t.deadlock_ps / 1e9);
+    if (state == FABRIC_STALLED)
+        puts("the network came to a standstill: nothing was acknowledged any more");
+    if (state == FABRIC_LIMIT)
+        puts("the limit of simulated time was reached");
+    if (state == FABRIC_FULL)
+        puts("more packets at once than there is memory for");
+    printf("results are in %s\n", out);
+    return state == FABRIC_FULL      ? TOOL_UNAVAILABLE
+           : state == FABRIC_STALLED ? EXIT_STALLED
+                                     : TOOL_OK;
+}
+
+int cmd_fabric(int argc, char **argv)
+{
+    struct options o = {0};
+    struct scenario s;
+    struct scenario_error error;
+    struct results results;
+    struct fabric *f;
+    argp_parse(&fabric_argp, argc, argv, 0, NULL, &o);
+    load(&o, &s);
+    const char *source = o.scenario != NULL ? o.scenario : o.flows;
+    if (!results_begin(&results, o.out, &s, &error) || !scenario_make(&s, source, &f, &error))
+        tool_die(TOOL_UNAVAILABLE, "%s", error.text);
+    scenario_warn(&s, f, stderr);
+    enum fabric_state state = simulate(f);
+    if (!results_end(&results, &s, f, state, &error))
+        tool_die(TOOL_UNAVAILABLE, "%s", error.text);
+    int code = report(f, state, o.out);
+    fabric_destroy(f);
+    scenario_free(&s);
+    return code;
+}
