@@ -213,8 +213,8 @@ VERBENA_EXPORT void verbena_fork_hook(enum verbena_fork_rank rank,
  * indexes as below. NULL past the end. */
 VERBENA_EXPORT const char *verbena_counter_name(unsigned index);
 /* Adds to value[0..n-1] what all processes have counted that have the device open now: one's own
- * user's, as root everybody's. Returns how many; one that is stopped costs 0.1 s and is left out.
- */
+ * user's and root's, as root also those of the user who has the port. Returns how many; one that is
+ * stopped costs 0.1 s and is left out. */
 VERBENA_EXPORT unsigned verbena_counters_of_all(const struct verbena_device *d, uint64_t *value,
                                                 unsigned n);
 /* Counters of this process: index 0.. ; NULL past the end. Engine's first, then those of

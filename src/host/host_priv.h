@@ -54,11 +54,13 @@ struct host {
     bool slot_claimed;     /* one more, for which there was no memory so far: */
     uint32_t claimed_slot; /* this one */
     struct host_lock rx, tx, events;
-    struct connect connect;                             /* but for what it says, under events */
-    int netlink_fd;                                     /* netdev.c; read under events */
-    int tally_fd;                                       /* tally.c; the helper's; or -1 */
-    int share_fd;                                       /* share.c; the same */
-    uint64_t share_process;                             /* its name */
+    struct connect connect; /* but for what it says, under events */
+    int netlink_fd;         /* netdev.c; read under events */
+    int tally_fd;           /* tally.c; the helper's; or -1 */
+    int share_fd;           /* share.c; the same */
+    uint64_t share_process; /* its name */
+    /* Until then the helper does not look at netlink, at askers: something stood in its way. */
+    uint64_t netdev_again_ns, tally_again_ns;
     TAILQ_HEAD(context_list, verbena_context) contexts; /* open ones; under events */
     LIST_HEAD(, xrc_file) xrc_files;                    /* under the open lock */
     /* The helper thread. */
@@ -144,6 +146,8 @@ void progress_wake(struct host *h);
 /* Somebody waits for events and will not poll: the helper must not nap. */
 void progress_expect(struct host *h);
 void progress_lock(struct host_lock *l);
+/* false: taken, or somebody waits for it. */
+bool progress_try_lock(struct host_lock *l);
 void progress_unlock(struct host_lock *l);
 /* When it returns, every engine call that ran when it was called has ended. */
 void progress_grace(struct host *h);
@@ -174,7 +178,7 @@ int gid_read(struct verbena_context *ctx);
 /* tally.c */
 void tally_open(struct host *h);
 void tally_close(struct host *h);
-/* Somebody asks what we have counted. */
+/* Somebody asks what we have counted. The helper's: it waits for nobody. */
 void tally_answer(struct host *h);
 
 /* share.c */
@@ -191,6 +195,8 @@ int netdev_open(struct host *h);
 void netdev_close(struct host *h);
 /* Takes what the kernel told and calls back. Holds no lock when called. */
 void netdev_look(struct host *h);
+/* The same by the helper, which waits for nobody. */
+void netdev_try(struct host *h);
 /* From now on the context hears of its interface; no more. */
 void netdev_add(struct verbena_context *ctx);
 void netdev_remove(struct verbena_context *ctx);

@@ -16,7 +16,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MESSAGES_BYTES = 16 << 10 };
+enum {
+    MESSAGES_BYTES = 16 << 10,
+    TAKEN_NS = 1000 * 1000, /* until the events lock is tried again */
+};
 
 void netdev_close(struct host *h)
 {
@@ -156,10 +159,10 @@ static void take_messages(struct host *h)
     }
 }
 
-void netdev_look(struct host *h)
+/* With events held, which is let go. */
+static void look_and_unlock(struct host *h)
 {
     struct verbena_context *ctx;
-    progress_lock(&h->events);
     take_messages(h);
     TAILQ_FOREACH(ctx, &h->contexts, link)
     {
@@ -168,6 +171,20 @@ void netdev_look(struct host *h)
     }
     progress_unlock(&h->events);
     progress_dispatch(h); /* who found the lock taken left it to us */
+}
+
+void netdev_look(struct host *h)
+{
+    progress_lock(&h->events);
+    look_and_unlock(h);
+}
+
+void netdev_try(struct host *h)
+{
+    if (progress_try_lock(&h->events))
+        look_and_unlock(h);
+    else
+        h->netdev_again_ns = host_now_ns() + TAKEN_NS;
 }
 
 void netdev_add(struct verbena_context *ctx)

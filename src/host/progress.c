@@ -63,8 +63,7 @@ void progress_unlock(struct host_lock *l)
     pthread_setcancelstate(cancel_state, NULL);
 }
 
-/* false: taken, or somebody waits for it. */
-static bool try_lock(struct host_lock *l)
+bool progress_try_lock(struct host_lock *l)
 {
     if (atomic_load_explicit(&l->wanted, memory_order_relaxed) != 0 ||
         pthread_mutex_trylock(&l->mutex) != 0)
@@ -136,7 +135,7 @@ static unsigned receive_some(struct host *h, uint64_t now_ns, bool wait)
 {
     if (wait)
         progress_lock(&h->rx);
-    else if (!try_lock(&h->rx))
+    else if (!progress_try_lock(&h->rx))
         return 0;
     return receive_and_unlock(h, now_ns);
 }
@@ -153,7 +152,7 @@ static void look(struct host *h)
          calls++) {
         uint64_t now = host_now_ns();
         began = began == 0 ? now : began;
-        if (!try_lock(&h->rx))
+        if (!progress_try_lock(&h->rx))
             return; /* its holder looks when it has done */
         empty = receive_and_unlock(h, now) != 0 ? 0 : empty + 1;
     }
@@ -201,7 +200,7 @@ static void send_queued(struct host *h, uint64_t now_ns)
             look(h);
         if (!send_work(h, now_ns))
             return;
-        if (!try_lock(&h->tx))
+        if (!progress_try_lock(&h->tx))
             return;
         bool finished = send_all(h);
         progress_unlock(&h->tx);
@@ -252,7 +251,7 @@ void progress_dispatch(struct host *h)
     look_for_connect(h);
     for (; round < DISPATCH_ROUNDS_MAX; round++) {
         atomic_thread_fence(memory_order_seq_cst);
-        if (!dispatch_work(h) || !try_lock(&h->events))
+        if (!dispatch_work(h) || !progress_try_lock(&h->events))
             break;
         mads |= dispatch_all(h);
         progress_unlock(&h->events);
@@ -359,6 +358,15 @@ static unsigned helper_serve(struct host *h, bool ready)
     return total;
 }
 
+/* What poll is to watch: -1 while that must rest, which *until is not beyond. */
+static int watched(int fd, uint64_t again_ns, uint64_t now_ns, uint64_t *until)
+{
+    if (again_ns <= now_ns)
+        return fd;
+    *until = again_ns < *until ? again_ns : *until;
+    return -1;
+}
+
 /* Sleeps until packets come (unless napping), somebody wakes us, or the time has come. True when
  * packets wait. */
 static bool helper_sleep(struct host *h, uint64_t nap_ns)
@@ -376,12 +384,14 @@ static bool helper_sleep(struct host *h, uint64_t nap_ns)
         send_queued(h, now);
         d = deadline(h);
     } while (d < until && until > soonest);
+    const int netlink_fd = watched(h->netlink_fd, h->netdev_again_ns, now, &until);
+    const int tally_fd = watched(h->tally_fd, h->tally_again_ns, now, &until);
     uint64_t left = until - now;
     struct timespec t = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
     struct pollfd fds[5] = {
         {.fd = h->control_fd,             .events = POLLIN},
-        {.fd = h->netlink_fd,             .events = POLLIN},
-        {.fd = h->tally_fd,               .events = POLLIN},
+        {.fd = netlink_fd,                .events = POLLIN},
+        {.fd = tally_fd,                  .events = POLLIN},
         {.fd = h->share_fd,               .events = POLLIN},
         {.fd = h->port->ops->fd(h->port), .events = POLLIN}
     };
@@ -389,7 +399,7 @@ static bool helper_sleep(struct host *h, uint64_t nap_ns)
     atomic_store(&h->sleep_until_ns, 0);
     uint64_t count;
     if (r > 0 && fds[1].revents != 0)
-        netdev_look(h);
+        netdev_try(h);
     if (r > 0 && fds[2].revents != 0)
         tally_answer(h);
     if (r > 0 && fds[3].revents != 0)

@@ -3,10 +3,13 @@
  * tally.c: what a process has counted, for other processes that ask: the files that describe a
  * device (src/files) are read by `cat` and by monitors, which have no engine. Each engine listens
  * on an abstract unix socket `verbena/counters/<random>`, gone with the process; whoever connects
- * is sent one message. Only processes of one user, and root, are told.
+ * is sent one message. Only processes of one user, and root, are told. What anybody says who took
+ * such a name is no news of a device: one's own user is believed, and by root the user who has the
+ * port.
  */
 #define _GNU_SOURCE
 #include "host/host_priv.h"
+#include "port/port_peer.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -26,6 +29,8 @@ enum {
     TALLY_ANSWERS = 16,   /* of one call */
     TALLY_COUNTED = 1024, /* processes, at most */
 };
+static const uint64_t TALLY_TAKEN_NS = 1000 * 1000;       /* until the events lock is tried again */
+static const uint64_t TALLY_SHORT_NS = 100 * 1000 * 1000; /* until a descriptor may be left */
 /* A stopped process does not answer. */
 static const uint64_t TALLY_PATIENCE_NS = 100 * 1000 * 1000;
 static const uint64_t TALLY_PATIENCE_ALL_NS = 400 * 1000 * 1000;
@@ -50,14 +55,20 @@ static uint64_t hash_names(void)
     return h;
 }
 
-/* The other end: our user or root. */
-static bool peer_is(int fd, bool anybody)
+/* The other end: our user, root, or that one. */
+static bool peer_is(int fd, uid_t too)
 {
-    struct ucred cred;
-    socklen_t n = sizeof(cred);
+    uid_t uid;
 
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) == 0 &&
-           (anybody || cred.uid == geteuid() || cred.uid == 0);
+    return port_peer_uid(fd, &uid) && (uid == geteuid() || uid == 0 || uid == too);
+}
+
+/* Whom else this process believes. */
+static uid_t believed(void)
+{
+    uid_t uid;
+
+    return geteuid() == 0 && port_udp_holder_uid(ROCE_UDP_PORT, &uid) ? uid : geteuid();
 }
 
 /* Without a descriptor, or in a sandbox, nobody is told. */
@@ -81,18 +92,23 @@ void tally_close(struct host *h)
     h->tally_fd = -1;
 }
 
-static void fill(struct host *h, struct tally *t)
+static void fill_values(struct host *h, struct tally *t)
 {
-    struct verbena_context *ctx;
-
-    memset(t, 0, sizeof(*t));
     t->names = hash_names();
     for (unsigned i = 0; i < COUNTER_COUNT; i++)
         t->value[i] = counters_get(&h->nic->counters, (enum nic_counter)i);
     for (unsigned i = 0; i < CM_COUNTERS; i++)
         t->value[COUNTER_COUNT + i] =
             atomic_load_explicit(&h->connect.count[i], memory_order_relaxed);
-    progress_lock(&h->events);
+}
+
+/* false: another has the lock, perhaps for ever, where a program ends in a callback. */
+static bool fill_devices(struct host *h, struct tally *t)
+{
+    struct verbena_context *ctx;
+
+    if (!progress_try_lock(&h->events))
+        return false;
     TAILQ_FOREACH(ctx, &h->contexts, link)
     {
         if (t->devices < TALLY_DEVICES)
@@ -100,25 +116,30 @@ static void fill(struct host *h, struct tally *t)
     }
     progress_unlock(&h->events);
     progress_dispatch(h); /* who found the lock taken left it to us */
+    return true;
 }
 
 void tally_answer(struct host *h)
 {
-    struct tally t;
+    struct tally t = {0};
     bool filled = false;
 
+    /* Before somebody is accepted: who waits is answered later. */
+    if (!fill_devices(h, &t)) {
+        h->tally_again_ns = host_now_ns() + TALLY_TAKEN_NS;
+        return;
+    }
     for (unsigned i = 0; i < TALLY_ANSWERS; i++) {
         int fd = accept4(h->tally_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {
-            /* Nothing but this can be done about askers for whom there is no descriptor: else the
-             * helper would be woken without end. */
+            /* An asker for whom there is no descriptor would wake the helper without end. */
             if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-                tally_close(h);
+                h->tally_again_ns = host_now_ns() + TALLY_SHORT_NS;
             return;
         }
-        if (peer_is(fd, false)) {
+        if (peer_is(fd, geteuid())) {
             if (!filled) /* not for strangers, who may ask without end */
-                fill(h, &t);
+                fill_values(h, &t);
             filled = true;
             send(fd, &t, sizeof(t), MSG_NOSIGNAL | MSG_DONTWAIT);
         }
@@ -127,7 +148,7 @@ void tally_answer(struct host *h)
 }
 
 /* Asks the process of that name; false: no answer, or none that counts. */
-static bool ask(const char *name, uint64_t deadline_ns, struct tally *t)
+static bool ask(const char *name, uid_t too, uint64_t deadline_ns, struct tally *t)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     size_t n = strlen(name);
@@ -141,7 +162,7 @@ static bool ask(const char *name, uint64_t deadline_ns, struct tally *t)
     ok = ok &&
          connect(fd, (struct sockaddr *)&a,
                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) == 0 &&
-         peer_is(fd, geteuid() == 0); /* root is told by all */
+         peer_is(fd, too);
     struct pollfd p = {.fd = fd, .events = POLLIN};
     int wait_ms = until > now ? (int)((until - now) / 1000000) : 0;
     ok = ok && poll(&p, 1, wait_ms) == 1 &&
@@ -179,6 +200,7 @@ unsigned verbena_counters_of_all(const struct verbena_device *d, uint64_t *value
     FILE *names = fopen("/proc/net/unix", "re");
     uint64_t deadline_ns = host_now_ns() + TALLY_PATIENCE_ALL_NS;
     unsigned counted = 0;
+    uid_t too = believed();
     char line[512];
 
     /* Names of strangers do not count, but take their time. */
@@ -186,7 +208,7 @@ unsigned verbena_counters_of_all(const struct verbena_device *d, uint64_t *value
            fgets(line, sizeof(line), names) != NULL) {
         const char *name = listener(line);
         struct tally t;
-        if (name == NULL || !ask(name, deadline_ns, &t) || !uses(&t, d->ifindex))
+        if (name == NULL || !ask(name, too, deadline_ns, &t) || !uses(&t, d->ifindex))
             continue;
         counted++;
         for (unsigned i = 0; i < n && i < TALLY_COUNTERS; i++)

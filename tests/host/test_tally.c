@@ -5,12 +5,16 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +22,7 @@
 #include <cmocka.h>
 
 #include "../port/private_net.h"
+#include "../skips.h"
 #include "host/host_priv.h"
 
 enum {
@@ -209,6 +214,133 @@ static void sum__believes_only_what_makes_sense(void **state)
     }
 }
 
+/* As that user: binds the port, if it is to, and the name, and says the message to all who come. */
+static pid_t user_says(uid_t uid, bool has_port, const uint8_t *message, ssize_t n)
+{
+    int up[2];
+    char byte;
+
+    assert_int_equal(pipe(up), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct sockaddr_in port = {.sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT)};
+        struct sockaddr_un a;
+        socklen_t bytes = name_of(&a, "verbena/counters/0");
+        if (syscall(SYS_setresuid, uid, uid, uid) != 0)
+            _exit(1);
+        int udp = socket(AF_INET, SOCK_DGRAM, 0), fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+        if ((has_port && bind(udp, (struct sockaddr *)&port, sizeof(port)) != 0) ||
+            bind(fd, (struct sockaddr *)&a, bytes) != 0 || listen(fd, 4) != 0 ||
+            write(up[1], "", 1) != 1)
+            _exit(1);
+        for (;;) {
+            int peer = accept(fd, NULL, NULL);
+            if (peer < 0 || send(peer, message, (size_t)n, 0) != n)
+                _exit(1);
+            close(peer);
+        }
+    }
+    close(up[1]);
+    assert_int_equal(read(up[0], &byte, 1), 1);
+    close(up[0]);
+    return child;
+}
+
+static void sum__of_root_believes_the_ports_user_only(void **state)
+{
+    enum { ALICE = 4711 };
+    uint8_t message[TOLD_BYTES] = {0};
+    uint64_t value[COUNTERS];
+
+    (void)state;
+    if (geteuid() != 0)
+        SKIP_TEST("only root may be several users");
+    struct verbena_context *ctx = open_lo();
+    ssize_t n = ask_engine(message);
+    verbena_close(ctx);
+    for (int has_port = 0; has_port < 2; has_port++) {
+        pid_t child = user_says(ALICE, has_port != 0, message, n);
+        assert_int_equal(sum(lo.ifindex, value), has_port);
+        kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+    }
+}
+
+static _Atomic unsigned accepts;
+
+int __real_accept4(int fd, struct sockaddr *a, socklen_t *n, int flags);
+int __wrap_accept4(int fd, struct sockaddr *a, socklen_t *n, int flags);
+
+int __wrap_accept4(int fd, struct sockaddr *a, socklen_t *n, int flags)
+{
+    accepts++;
+    return __real_accept4(fd, a, n, flags);
+}
+
+/* Out of descriptors nobody is answered, the helper sleeps, and it is only for a time. */
+static void answer__again_when_there_are_descriptors(void **state)
+{
+    struct verbena_context *ctx = open_lo();
+    struct rlimit limit, none;
+    struct sockaddr_un a;
+    uint64_t value[COUNTERS];
+    char name[64];
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+    (void)state;
+    engine_name(name);
+    socklen_t n = name_of(&a, name);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = (struct rlimit){(rlim_t)fd + 1, limit.rlim_max}; /* all below are in use */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int err = connect(fd, (struct sockaddr *)&a, n);
+    unsigned before = accepts;
+    for (int i = 0; i < 200 && accepts == before; i++)
+        usleep(10000);
+    usleep(200000);
+    unsigned tries = accepts - before;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    assert_int_equal(err, 0);
+    assert_in_range(tries, 1, 20);
+    for (int i = 0; i < 200 && sum(lo.ifindex, value) != 1; i++)
+        usleep(10000);
+    assert_int_equal(sum(lo.ifindex, value), 1);
+    close(fd);
+    verbena_close(ctx);
+}
+
+/* A program may end in a callback: the helper, which owes its farewell, waits for nobody. */
+static void answer__later_where_the_lock_is_taken(void **state)
+{
+    struct verbena_context *ctx = open_lo();
+    struct host *h = ctx->host;
+    struct pollfd p = {.fd = socket(AF_UNIX, SOCK_SEQPACKET, 0), .events = POLLIN};
+    struct sockaddr_un a;
+    uint8_t message[TOLD_BYTES];
+    char name[64];
+
+    (void)state;
+    engine_name(name);
+    socklen_t n = name_of(&a, name);
+    progress_lock(&h->events);
+    int err = connect(p.fd, (struct sockaddr *)&a, n);
+    bool added = private_net_add("lo:1", "127.0.0.9"); /* news of netlink, too */
+    unsigned waited = 0;
+    for (int i = 0; i < 50; i++) {
+        usleep(1000);
+        waited += atomic_load(&h->events.wanted);
+    }
+    int early = poll(&p, 1, 0);
+    progress_unlock(&h->events);
+    assert_int_equal(err, 0);
+    assert_true(added);
+    assert_int_equal(waited, 0);
+    assert_int_equal(early, 0);
+    assert_true(recv(p.fd, message, sizeof(message), 0) > AT_VALUES);
+    close(p.fd);
+    verbena_close(ctx);
+}
+
 /* Who asks and does not wait for the answer, many times, is no burden. */
 static void answer__to_many(void **state)
 {
@@ -268,7 +400,10 @@ int main(void)
         cmocka_unit_test(sum__of_who_has_it_open),
         cmocka_unit_test(sum__of_several),
         cmocka_unit_test(sum__believes_only_what_makes_sense),
+        cmocka_unit_test(sum__of_root_believes_the_ports_user_only),
         cmocka_unit_test(answer__to_many),
+        cmocka_unit_test(answer__again_when_there_are_descriptors),
+        cmocka_unit_test(answer__later_where_the_lock_is_taken),
         cmocka_unit_test(gids__open_and_not),
         cmocka_unit_test(names__as_with_an_engine),
     };
