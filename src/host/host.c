@@ -141,7 +141,8 @@ static int host_create(struct host **out)
         struct nic_config nic = {.seed = host_random(),
                                  .window_bytes = window_bytes(port_udp_rcvbuf_bytes(h->udp)),
                                  .gsi_mads = GSI_MADS,
-                                 .touch = memory_touch};
+                                 .fetch = memory_fetch,
+                                 .store = memory_store};
         err = nic_create(&nic, &h->nic);
     }
     err = err == 0 ? nic_add_qpns(h->nic, port_udp_slot(h->udp)) : err;

@@ -3,10 +3,13 @@
  * memory.c: regions and windows of the live device: the engine's, plus what only the operating
  * system knows, whether memory is there, and the grace period before it goes.
  */
+#define _GNU_SOURCE
 #include "host/memory.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "host/host_priv.h"
@@ -43,8 +46,7 @@ static bool can_populate(void)
     return k > 0;
 }
 
-/* What a card does on a page fault. An older kernel only tells whether the memory is mapped: there
- * a WRITE to read-only pages on demand ends the program. */
+/* What a card does on a page fault. */
 bool memory_touch(const void *addr, uint64_t n, bool write)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -62,6 +64,58 @@ bool memory_touch(const void *addr, uint64_t n, bool write)
                       write ? ADVICE_POPULATE_WRITE : ADVICE_POPULATE_READ);
     } while (err != 0 && (errno == EINTR || errno == EAGAIN));
     return err == 0;
+}
+
+/*
+ * The kernel copies, as between processes, so that memory that is not there is an error to it and
+ * no signal to the program, whatever other threads unmap meanwhile. Pieces go in their order. 1:
+ * done, 0: not there, -1: a sandbox does not let us.
+ */
+static int kernel_copies(void *to, const void *from, size_t n, bool write)
+{
+    struct iovec here[MEM_PIECES], there[MEM_PIECES];
+    size_t piece[MEM_PIECES], at = 0;
+    unsigned pieces = mem_pieces(to, n, piece);
+    for (unsigned i = 0; i < pieces; i++) {
+        const struct iovec a = {(char *)to + at, piece[i]};
+        const struct iovec b = {(char *)(uintptr_t)from + at, piece[i]};
+        here[i] = write ? b : a;
+        there[i] = write ? a : b;
+        at += piece[i];
+    }
+    ssize_t done = write ? process_vm_writev(getpid(), here, pieces, there, pieces, 0)
+                         : process_vm_readv(getpid(), here, pieces, there, pieces, 0);
+    if (done < 0 && (errno == ENOSYS || errno == EPERM))
+        return -1;
+    return done == (ssize_t)n;
+}
+
+/* Where the kernel may not copy the memory is asked for and then touched: one that another thread
+ * unmaps in between ends the program. */
+bool memory_fetch(void *to, const void *from, size_t n)
+{
+    int done = kernel_copies(to, from, n, false);
+    if (done >= 0)
+        return done > 0;
+    if (!memory_touch(from, n, false))
+        return false;
+    memcpy(to, from, n);
+    return true;
+}
+
+bool memory_store(void *to, const void *from, size_t n)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    bool one = n == 0 || ((uintptr_t)to ^ ((uintptr_t)to + n - 1)) < page;
+    if (!one && !memory_touch(to, n, true))
+        return false;
+    int done = kernel_copies(to, from, n, true);
+    if (done >= 0)
+        return done > 0;
+    if (!memory_touch(to, n, true))
+        return false;
+    mem_scatter(to, from, n);
+    return true;
 }
 
 int verbena_mr_reg(struct verbena_context *ctx, struct pd *pd, void *addr, uint64_t length,
@@ -144,16 +198,17 @@ int verbena_mr_prefetch(struct verbena_context *ctx, const struct pd *pd, const 
     for (int i = 0; i < num_sge; i++) {
         struct mem_table *t = &ctx->host->nic->mem;
         uint8_t *addr;
+        bool paged;
         if (sge[i].length == 0)
             continue;
         /* Elsewhere a grace period keeps the region; here the lock does. */
         lock_take(&t->lock);
-        enum mem_verdict v = mem_check(ctx->host->nic, pd, sge[i].lkey, sge[i].addr, sge[i].length,
-                                       write ? ACCESS_LOCAL_WRITE : 0, 0, &addr);
+        enum mem_verdict v = mem_find(ctx->host->nic, pd, sge[i].lkey, sge[i].addr, sge[i].length,
+                                      write ? ACCESS_LOCAL_WRITE : 0, 0, &addr, &paged);
         lock_drop(&t->lock);
         switch (v) {
         case MEM_OK:
-            if (addr != NULL && !memory_touch(addr, sge[i].length, write))
+            if (paged && !memory_touch(addr, sge[i].length, write))
                 return -EFAULT;
             break;
         case MEM_BAD_ACCESS:

@@ -69,7 +69,12 @@ VERBENA_EXPORT uint32_t verbena_mw_key(struct mw *mw);
 /* Bound or not; when it returns, no peer uses it any more. */
 VERBENA_EXPORT int verbena_mw_destroy(struct verbena_context *ctx, struct mw *mw);
 
-/* For the engine: is this memory there, for writing? Never faults. */
+/* Is this memory there, for writing? It is afterwards. Never faults. */
 bool memory_touch(const void *addr, uint64_t n, bool write);
+/* For the engine (struct nic_config): copies from or to memory that may not be there, or go while
+ * they run. false, and never a fault. Of a store to several pages not a byte lands if one is
+ * missing before it begins. */
+bool memory_fetch(void *to, const void *from, size_t n);
+bool memory_store(void *to, const void *from, size_t n);
 
 #endif

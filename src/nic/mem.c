@@ -7,6 +7,7 @@
  */
 #include "nic/mem.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,10 @@
 #include "nic/mw.h"
 #include "nic/nic.h"
 
-enum { CACHE_LINE_BYTES = 64 };
+enum {
+    CACHE_LINE_BYTES = 64,
+    STAGING_BYTES = TRAIN_MAX_BYTES + PATH_MTU_MAX_BYTES,
+};
 
 /* Bits 20..29 ask for optional behaviour (relaxed ordering): a NIC that lacks it ignores them. */
 #define ACCESS_OPTIONAL 0x3ff00000u
@@ -43,6 +47,7 @@ void mem_fini(struct mem_table *t)
     free(t->slot);
     free(t->free_index);
     free(t->last_low);
+    free(atomic_load(&t->staging));
     lock_fini(&t->lock);
 }
 
@@ -129,10 +134,26 @@ int mem_table_add(struct mem_table *t, struct mr *entry)
     return 0;
 }
 
+/* Before there is on-demand memory. */
+static bool staging_create(struct mem_table *t)
+{
+    uint8_t *none = NULL, *staging;
+
+    if (atomic_load_explicit(&t->staging, memory_order_relaxed) != NULL)
+        return true;
+    staging = alloc_touched(1, STAGING_BYTES);
+    if (staging != NULL && !atomic_compare_exchange_strong(&t->staging, &none, staging))
+        free(staging); /* another was faster */
+    return staging != NULL;
+}
+
 static int reg(const struct mr *want, struct mr **out)
 {
-    struct mr *mr = malloc(sizeof(*mr));
+    struct mr *mr;
 
+    if (want->kind == MEM_KIND_PAGED && !staging_create(&want->pd->nic->mem))
+        return -ENOMEM;
+    mr = malloc(sizeof(*mr));
     if (mr == NULL)
         return -ENOMEM;
     *mr = *want;
@@ -172,6 +193,8 @@ int mem_reg_again(struct mr *old, bool keep_key, const struct mr *want, struct m
     if (mr == NULL)
         return -ENOMEM;
     err = mr_init(mr, want);
+    if (err == 0 && mr->kind == MEM_KIND_PAGED && !staging_create(t))
+        err = -ENOMEM;
     if (err != 0) {
         free(mr);
         return err;
@@ -252,26 +275,12 @@ static enum mem_verdict check_null(const struct mr *mr, const struct pd *pd, uin
     return MEM_OK;
 }
 
-/* Memory on demand, whose bounds are good: is it there? */
-static enum mem_verdict check_paged(const struct mem_table *t, uint64_t n, unsigned need,
-                                    const uint8_t *addr)
-{
-    bool write = need & (ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC);
-
-    if (need & ACCESS_FLUSH_GLOBAL) /* nor read nor written: what is not there needs no flush */
-        return MEM_OK;
-    if (n > PATH_MTU_MAX_BYTES || t->touch == NULL || t->touch(addr, n, write))
-        return MEM_OK;
-    return MEM_BAD_RANGE;
-}
-
-enum mem_verdict mem_check(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
-                           uint64_t n, unsigned need, uint32_t from_qpn, uint8_t **addr)
+enum mem_verdict mem_find(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
+                          uint64_t n, unsigned need, uint32_t from_qpn, uint8_t **addr, bool *paged)
 {
     struct mr *mr = mem_table_at(&nic->mem, key);
-    bool paged = true;
-    enum mem_verdict v;
 
+    *paged = false;
     if (mr == NULL)
         return MEM_BAD_KEY;
     if (mr->kind == MEM_KIND_PLAIN)
@@ -279,10 +288,115 @@ enum mem_verdict mem_check(struct nic *nic, const struct pd *pd, uint32_t key, u
     if (mr->kind == MEM_KIND_NULL)
         return check_null(mr, pd, key, need, from_qpn, addr);
     if (mr->kind == MEM_KIND_WINDOW)
-        v = mw_check(mr, pd, key, va, n, need, from_qpn, addr, &paged);
-    else
-        v = mem_check_entry(mr, pd, key, va, n, need, addr);
-    return v == MEM_OK && paged ? check_paged(&nic->mem, n, need, *addr) : v;
+        return mw_check(mr, pd, key, va, n, need, from_qpn, addr, paged);
+    *paged = true;
+    return mem_check_entry(mr, pd, key, va, n, need, addr);
+}
+
+enum mem_verdict mem_check(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
+                           uint64_t n, unsigned need, uint32_t from_qpn, uint8_t **addr)
+{
+    bool paged;
+
+    return mem_find(nic, pd, key, va, n, need, from_qpn, addr, &paged);
+}
+
+static bool fetch(const struct mem_table *t, void *to, const uint8_t *from, size_t n)
+{
+    if (t->fetch != NULL)
+        return t->fetch(to, from, n);
+    memcpy(to, from, n);
+    return true;
+}
+
+static bool store(const struct mem_table *t, uint8_t *to, const uint8_t *from, size_t n)
+{
+    if (t->store != NULL)
+        return t->store(to, from, n);
+    mem_scatter(to, from, n);
+    return true;
+}
+
+/* To where the bytes stay until the train is out. */
+static bool stage(struct mem_table *t, uint8_t **addr, uint32_t n)
+{
+    uint8_t *place = atomic_load_explicit(&t->staging, memory_order_acquire) + t->staged;
+
+    assert(n <= STAGING_BYTES - t->staged);
+    if (!fetch(t, place, *addr, n))
+        return false;
+    t->staged += n;
+    *addr = place;
+    return true;
+}
+
+void mem_train(struct nic *nic)
+{
+    nic->mem.staged = 0;
+}
+
+enum mem_verdict mem_read(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
+                          uint32_t n, unsigned need, uint32_t from_qpn, struct span *out)
+{
+    uint8_t *addr;
+    bool paged;
+    enum mem_verdict v = mem_find(nic, pd, key, va, n, need, from_qpn, &addr, &paged);
+
+    if (v == MEM_OK && paged && !stage(&nic->mem, &addr, n))
+        v = MEM_BAD_RANGE;
+    if (v == MEM_OK)
+        *out = (struct span){.addr = addr, .bytes = n};
+    return v;
+}
+
+enum mem_verdict mem_write(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
+                           const uint8_t *src, uint32_t n, unsigned need, uint32_t from_qpn)
+{
+    uint8_t *addr;
+    bool paged;
+    enum mem_verdict v = mem_find(nic, pd, key, va, n, need, from_qpn, &addr, &paged);
+
+    if (v != MEM_OK)
+        return v;
+    if (paged)
+        return store(&nic->mem, addr, src, n) ? MEM_OK : MEM_BAD_RANGE;
+    if (addr != NULL)
+        mem_scatter(addr, src, n);
+    return MEM_OK;
+}
+
+static uint64_t atomic_locked(uint64_t *cell, const struct mem_atomic *a)
+{
+    uint64_t expected = a->compare;
+
+    if (!a->swap)
+        return __atomic_fetch_add(cell, a->swap_add, __ATOMIC_SEQ_CST);
+    __atomic_compare_exchange_n(cell, &expected, a->swap_add, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+    return expected;
+}
+
+enum mem_verdict mem_atomic(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
+                            uint32_t from_qpn, const struct mem_atomic *a, uint64_t *original)
+{
+    uint8_t *addr;
+    uint64_t cell;
+    bool paged;
+    enum mem_verdict v =
+        mem_find(nic, pd, key, va, sizeof(cell), ACCESS_REMOTE_ATOMIC, from_qpn, &addr, &paged);
+
+    if (v != MEM_OK)
+        return v;
+    if ((uintptr_t)addr % sizeof(cell) != 0)
+        return MEM_BAD_ALIGN;
+    if (!paged) {
+        *original = atomic_locked((uint64_t *)(void *)addr, a);
+        return MEM_OK;
+    }
+    if (!fetch(&nic->mem, &cell, addr, sizeof(cell)))
+        return MEM_BAD_RANGE;
+    *original = atomic_locked(&cell, a);
+    return store(&nic->mem, addr, (const uint8_t *)&cell, sizeof(cell)) ? MEM_OK : MEM_BAD_RANGE;
 }
 
 /* The largest of 8, 4, 2, 1 bytes that ends at end, is aligned there and not longer than n. */
@@ -293,6 +407,14 @@ static size_t last_unit_bytes(uintptr_t end, size_t n)
             return unit;
     }
     return 1;
+}
+
+/* Bytes of n in the last cache line. */
+static size_t last_line_bytes(uintptr_t end, size_t n)
+{
+    size_t line = ((end - 1) & (CACHE_LINE_BYTES - 1)) + 1;
+
+    return line < n ? line : n;
 }
 
 /* One store, after all stores before it. */
@@ -335,8 +457,7 @@ void mem_scatter(uint8_t *dst, const uint8_t *src, size_t n)
         return;
     unit = last_unit_bytes(end, n);
     if (n > unit) {
-        line = ((end - 1) & (CACHE_LINE_BYTES - 1)) + 1; /* bytes of the last cache line */
-        line = line < n ? line : n;
+        line = last_line_bytes(end, n);
         if (n > line) {
             memmove(dst, src, n - line);
             atomic_thread_fence(memory_order_release);
@@ -344,6 +465,22 @@ void mem_scatter(uint8_t *dst, const uint8_t *src, size_t n)
         memmove(dst + n - line, src + n - line, line - unit);
     }
     store_unit(dst + n - unit, src + n - unit, unit);
+}
+
+unsigned mem_pieces(const void *dst, size_t n, size_t piece[MEM_PIECES])
+{
+    uintptr_t end = (uintptr_t)dst + n;
+    unsigned pieces = 0;
+
+    if (n == 0)
+        return 0;
+    const size_t unit = last_unit_bytes(end, n), line = last_line_bytes(end, n);
+    const size_t bytes[MEM_PIECES] = {n - line, line - unit, unit};
+    for (unsigned i = 0; i < MEM_PIECES; i++) {
+        if (bytes[i] != 0)
+            piece[pieces++] = bytes[i];
+    }
+    return pieces;
 }
 
 uint64_t mem_sge_bytes(const struct nic_sge *sge, int num)
@@ -375,12 +512,12 @@ enum mem_verdict mem_check_sges(struct nic *nic, const struct pd *pd, const stru
 enum mem_verdict mem_gather(struct nic *nic, const struct pd *pd, const struct nic_sge *sge,
                             int num, uint64_t offset, uint32_t n, struct span *out, uint16_t *count)
 {
+    const uint32_t staged = nic->mem.staged;
     uint16_t used = *count;
 
     for (int i = 0; i < num && n > 0; i++) {
         uint64_t left;
         uint32_t piece;
-        uint8_t *addr;
         enum mem_verdict v;
 
         if (offset >= sge[i].length) {
@@ -389,10 +526,12 @@ enum mem_verdict mem_gather(struct nic *nic, const struct pd *pd, const struct n
         }
         left = sge[i].length - offset;
         piece = left < n ? (uint32_t)left : n;
-        v = mem_check(nic, pd, sge[i].lkey, sge[i].addr + offset, piece, 0, 0, &addr);
-        if (v != MEM_OK)
+        v = mem_read(nic, pd, sge[i].lkey, sge[i].addr + offset, piece, 0, 0, &out[used]);
+        if (v != MEM_OK) {
+            nic->mem.staged = staged;
             return v;
-        out[used++] = (struct span){.addr = addr, .bytes = piece};
+        }
+        used++;
         n -= piece;
         offset = 0;
     }
@@ -406,10 +545,11 @@ enum mem_verdict mem_scatter_sges(struct nic *nic, const struct pd *pd, const st
     struct {
         uint8_t *addr;
         uint32_t bytes;
+        bool paged;
     } place[MAX_SGE];
     int places = 0;
 
-    /* Everything is checked before the first byte is written. */
+    /* Everything is checked before the first byte is written, but for what only writing tells. */
     for (int i = 0; i < num && i < MAX_SGE && n > 0; i++) {
         uint64_t left;
         uint32_t piece;
@@ -421,8 +561,8 @@ enum mem_verdict mem_scatter_sges(struct nic *nic, const struct pd *pd, const st
         }
         left = sge[i].length - offset;
         piece = left < n ? (uint32_t)left : n;
-        v = mem_check(nic, pd, sge[i].lkey, sge[i].addr + offset, piece, ACCESS_LOCAL_WRITE, 0,
-                      &place[places].addr);
+        v = mem_find(nic, pd, sge[i].lkey, sge[i].addr + offset, piece, ACCESS_LOCAL_WRITE, 0,
+                     &place[places].addr, &place[places].paged);
         if (v != MEM_OK)
             return v;
         place[places++].bytes = piece;
@@ -430,8 +570,12 @@ enum mem_verdict mem_scatter_sges(struct nic *nic, const struct pd *pd, const st
         offset = 0;
     }
     for (int i = 0; i < places; i++) {
-        if (place[i].addr != NULL)
+        if (place[i].paged) {
+            if (!store(&nic->mem, place[i].addr, src, place[i].bytes))
+                return MEM_BAD_RANGE;
+        } else if (place[i].addr != NULL) {
             mem_scatter(place[i].addr, src, place[i].bytes);
+        }
         src += place[i].bytes;
     }
     return MEM_OK;

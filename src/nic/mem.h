@@ -52,6 +52,7 @@ enum mem_verdict {
     MEM_BAD_PD,     /* region of another protection domain */
     MEM_BAD_RANGE,  /* bytes outside the region, or wrapping, or not there (on demand) */
     MEM_BAD_ACCESS, /* right not granted */
+    MEM_BAD_ALIGN,  /* an address that is aligned where the memory is not (atomics) */
 };
 
 /* Key table of one NIC; lives in struct nic. */
@@ -65,7 +66,12 @@ struct mem_table {
         *last_low; /* MAX_MR: low key bits an index had last, so that they are not drawn again */
     uint32_t index_secret; /* 16 bits */
     struct rng rng;
-    bool (*touch)(const void *addr, uint64_t n, bool write); /* see struct nic_config */
+    bool (*fetch)(void *to, const void *from, size_t n); /* see struct nic_config */
+    bool (*store)(void *to, const void *from, size_t n);
+    /* What the train that is made takes of on-demand memory; NULL before there is any. The sending
+     * side's. */
+    _Atomic(uint8_t *) staging;
+    uint32_t staged;
 };
 
 int mem_init(struct mem_table *t, uint64_t seed); /* 0 or -ENOMEM */
@@ -105,11 +111,35 @@ void mem_mr_free(struct mr *mr);
  * May pd use [va, va+n) of key with these rights (ACCESS_* bits; 0: local read)? On MEM_OK *addr is
  * the place in this process, NULL for what is to vanish. from_qpn: of the QP to which a peer sent
  * the key; 0: it is an lkey. n == 0 asks for the key and its rights alone, and *addr is not to be
- * used; for a WRITE or READ of nothing the caller skips the check (IBA C9-88). Memory on demand is
- * asked for when n is at most one packet: more is a promise, and its pieces follow.
+ * used; for a WRITE or READ of nothing the caller skips the check (IBA C9-88). Memory on demand
+ * need not be there: nobody but mem_read, mem_write and mem_atomic uses its *addr.
  */
 enum mem_verdict mem_check(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
                            uint64_t n, unsigned need, uint32_t from_qpn, uint8_t **addr);
+/* The same. *paged: of on-demand memory. */
+enum mem_verdict mem_find(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
+                          uint64_t n, unsigned need, uint32_t from_qpn, uint8_t **addr,
+                          bool *paged);
+
+/*
+ * The same, and the bytes, with MEM_BAD_RANGE for on-demand memory that is not there.
+ */
+/* As a span of the train that is being made: for nic_output, which calls mem_train before each. At
+ * most one packet's. */
+enum mem_verdict mem_read(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
+                          uint32_t n, unsigned need, uint32_t from_qpn, struct span *out);
+void mem_train(struct nic *nic);
+/* By mem_scatter. */
+enum mem_verdict mem_write(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
+                           const uint8_t *src, uint32_t n, unsigned need, uint32_t from_qpn);
+/* In host order, by the CPU's own locked instruction, so that it is atomic for the program, too.
+ * DEVIATES: not so on demand, where it is atomic only among the requests of this NIC. */
+struct mem_atomic {
+    bool swap; /* if it is `compare`; else adds */
+    uint64_t compare, swap_add;
+};
+enum mem_verdict mem_atomic(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
+                            uint32_t from_qpn, const struct mem_atomic *a, uint64_t *original);
 
 /* Between mem.c and mw.c. Gives the entry a place and a key and makes it known: 0 or -ENOMEM. */
 int mem_table_add(struct mem_table *t, struct mr *entry);
@@ -147,6 +177,9 @@ static inline enum mem_verdict mem_check_entry(const struct mr *mr, const struct
  * one store.
  */
 void mem_scatter(uint8_t *dst, const uint8_t *src, size_t n);
+/* The pieces in which it does: number of those that are not empty, in order. */
+enum { MEM_PIECES = 3 };
+unsigned mem_pieces(const void *dst, size_t n, size_t piece[MEM_PIECES]);
 
 /* Sum of the SGE lengths (up to num * 4 GiB). */
 uint64_t mem_sge_bytes(const struct nic_sge *sge, int num);

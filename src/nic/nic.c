@@ -38,7 +38,8 @@ int nic_create(const struct nic_config *config, struct nic **out)
         free(nic);
         return err;
     }
-    nic->mem.touch = config->touch;
+    nic->mem.fetch = config->fetch;
+    nic->mem.store = config->store;
     err = gsi_init(&nic->gsi, config->gsi_mads,
                    config->gsi_mads ? rng_below(&nic->rng, 1u << 24) : 0);
     if (err != 0) {
@@ -497,6 +498,7 @@ static bool next_requests(struct qp *qp, uint64_t now_ns, struct train *t)
  */
 static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
 {
+    mem_train(qp->nic);
     if (qp_unreliable(qp))
         return next_requests(qp, now_ns, t);
     train_begin(t, &qp->attr.path);

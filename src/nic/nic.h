@@ -37,8 +37,11 @@ struct nic_config {
     uint32_t window_bytes; /* what one QP may have in flight towards a peer; 0: 256 KiB */
     uint32_t max_qp_wr;    /* 0: MAX_WR */
     uint32_t gsi_mads;     /* MADs that may wait at QP 1, each way; 0: QP 1 is not served */
-    /* Is this memory of an on-demand region there, and writable? Must not fault. NULL: it is. */
-    bool (*touch)(const void *addr, uint64_t n, bool write);
+    /* How the bytes of on-demand regions are reached, which another thread may unmap at any moment:
+     * n bytes, at most a packet's, from or to such memory, `to` with its last byte last. false: not
+     * there, or not writable; never a fault. NULL: as other memory. */
+    bool (*fetch)(void *to, const void *from, size_t n);
+    bool (*store)(void *to, const void *from, size_t n);
 };
 
 struct nic {

@@ -371,74 +371,207 @@ static void mem_reg_null__zeros_and_nowhere(void **state)
     drop(mr);
 }
 
-/* What touch says, and what it was asked. */
+/* What the host says of on-demand memory, and what it was asked. */
 static struct {
-    const void *addr;
-    uint64_t n;
-    bool write, there;
-    int asked;
-} touched;
+    void *to;
+    const void *from;
+    size_t n;
+    bool there;
+    int fetched, stored;
+} asked;
 
-static bool touch(const void *addr, uint64_t n, bool write)
+static bool host_fetch(void *to, const void *from, size_t n)
 {
-    touched.addr = addr;
-    touched.n = n;
-    touched.write = write;
-    touched.asked++;
-    return touched.there;
+    asked.to = to;
+    asked.from = from;
+    asked.n = n;
+    asked.fetched++;
+    if (asked.there)
+        memcpy(to, from, n);
+    return asked.there;
 }
 
-/* On demand: the host is asked for each piece that is about to be used, and for no more. */
-static void mem_check__on_demand(void **state)
+static bool host_store(void *to, const void *from, size_t n)
+{
+    asked.stored++;
+    asked.fetched--;
+    return host_fetch(to, from, n);
+}
+
+enum {
+    ON_DEMAND = ACCESS_ON_DEMAND | ACCESS_LOCAL_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE |
+                ACCESS_REMOTE_ATOMIC | ACCESS_FLUSH_GLOBAL,
+};
+
+static struct mr *reg_on_demand(struct fixture *f, bool there)
+{
+    struct mr *mr;
+
+    memset(&asked, 0, sizeof(asked));
+    asked.there = there;
+    f->nic->mem.fetch = host_fetch;
+    f->nic->mem.store = host_store;
+    assert_int_equal(mem_reg(f->pd, NULL, UINT64_MAX, 0, ON_DEMAND, &mr), 0);
+    return mr;
+}
+
+/* On demand: only the host touches the bytes, and what it has not is an error. */
+static void mem_read__on_demand(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int there = 0; there < 2; there++) {
+        struct mr *mr = reg_on_demand(f, there != 0);
+        const uint64_t va = (uintptr_t)f->area;
+        struct span span[2] = {
+            {NULL, 0},
+            {NULL, 0}
+        };
+        uint8_t *addr;
+
+        f->area[3] = 0x5a;
+        mem_train(f->nic);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(
+                mem_read(f->nic, f->pd, mr->key, va + 2, 7, ACCESS_REMOTE_READ, 9, &span[i]),
+                there ? MEM_OK : MEM_BAD_RANGE);
+        assert_int_equal(asked.fetched, 2);
+        assert_ptr_equal(asked.from, f->area + 2);
+        assert_int_equal(asked.n, 7);
+        if (there) {
+            /* Copies, each with a place of its own until the next train. */
+            assert_ptr_equal(span[1].addr, span[0].addr + 7);
+            assert_int_equal(span[0].addr[1], 0x5a);
+            mem_train(f->nic);
+            assert_int_equal(mem_read(f->nic, f->pd, mr->key, va, 7, 0, 0, &span[1]), MEM_OK);
+            assert_ptr_equal(span[1].addr, span[0].addr);
+        } else {
+            assert_null(span[0].addr);
+        }
+        /* What is wrong anyhow is not looked for, nor what nobody reads yet. */
+        asked.fetched = 0;
+        assert_int_equal(mem_read(f->nic, f->other, mr->key, va, 8, 0, 9, &span[0]), MEM_BAD_PD);
+        assert_int_equal(mem_read(f->nic, f->pd, mr->key ^ 1, va, 8, 0, 9, &span[0]), MEM_BAD_KEY);
+        assert_int_equal(mem_check(f->nic, f->pd, mr->key, va, 1u << 30, 0, 9, &addr), MEM_OK);
+        assert_int_equal(mem_check(f->nic, f->pd, mr->key, va, 8, ACCESS_FLUSH_GLOBAL, 9, &addr),
+                         MEM_OK);
+        assert_int_equal(asked.fetched + asked.stored, 0);
+        drop(mr);
+    }
+}
+
+/* One of several pieces is missing: no span, and nothing of it stays staged. */
+static void mem_gather__on_demand(void **state)
+{
+    struct fixture *f = *state;
+    struct mr *mr = reg_on_demand(f, true);
+    const uint64_t va = (uintptr_t)f->area;
+    const struct nic_sge sge[2] = {
+        {va,     8, mr->key    },
+        {va + 8, 8, mr->key ^ 1}
+    };
+    struct span span[4];
+    uint16_t spans = 0;
+
+    mem_train(f->nic);
+    assert_int_equal(mem_gather(f->nic, f->pd, sge, 1, 0, 8, span, &spans), MEM_OK);
+    assert_int_equal(mem_gather(f->nic, f->pd, sge, 2, 0, 16, span, &spans), MEM_BAD_KEY);
+    assert_int_equal(spans, 1);
+    assert_int_equal(f->nic->mem.staged, 8);
+    drop(mr);
+}
+
+static void mem_write__on_demand(void **state)
+{
+    static const uint8_t data[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    struct fixture *f = *state;
+
+    for (int there = 0; there < 2; there++) {
+        struct mr *mr = reg_on_demand(f, there != 0);
+        const enum mem_verdict want = there ? MEM_OK : MEM_BAD_RANGE;
+        const uint64_t va = (uintptr_t)f->area;
+        const struct nic_sge sge = {va + 16, 8, mr->key};
+
+        memset(f->area, 0, 32);
+        assert_int_equal(mem_write(f->nic, f->pd, mr->key, va, data, 8, ACCESS_REMOTE_WRITE, 9),
+                         want);
+        assert_ptr_equal(asked.to, f->area);
+        assert_int_equal(asked.n, 8);
+        assert_int_equal(mem_scatter_sges(f->nic, f->pd, &sge, 1, 0, data, 8), want);
+        assert_ptr_equal(asked.to, f->area + 16);
+        assert_int_equal(asked.stored, 2);
+        assert_int_equal(f->area[7], there ? 8 : 0);
+        assert_int_equal(f->area[23], there ? 8 : 0);
+        assert_int_equal(mem_write(f->nic, f->other, mr->key, va, data, 8, ACCESS_REMOTE_WRITE, 9),
+                         MEM_BAD_PD);
+        assert_int_equal(asked.stored, 2);
+        drop(mr);
+    }
+}
+
+/* Each kind of atomic on each kind of memory. */
+static void mem_atomic__each_kind(void **state)
 {
     static const struct {
-        unsigned need;
-        uint64_t n;
-        bool there, asked, write;
+        struct mem_atomic a;
+        uint64_t before, after;
     } row[] = {
-        {0,                    8,                      true,  true,  false},
-        {0,                    8,                      false, true,  false},
-        {ACCESS_REMOTE_READ,   8,                      true,  true,  false},
-        {ACCESS_REMOTE_READ,   8,                      false, true,  false},
-        {ACCESS_LOCAL_WRITE,   8,                      false, true,  true },
-        {ACCESS_REMOTE_WRITE,  PATH_MTU_MAX_BYTES,     true,  true,  true },
-        {ACCESS_REMOTE_WRITE,  PATH_MTU_MAX_BYTES,     false, true,  true },
-        {ACCESS_REMOTE_ATOMIC, 8,                      false, true,  true },
-        {ACCESS_REMOTE_WRITE,  PATH_MTU_MAX_BYTES + 1, false, false, false},
-        {0,                    1u << 30,               false, false, false},
-        {ACCESS_FLUSH_GLOBAL,  8,                      false, false, false},
-        {ACCESS_FLUSH_GLOBAL,  0,                      false, false, false},
+        {{false, 0, 5},         6,          11},
+        {{false, 0, 1},         UINT64_MAX, 0 },
+        {{true, 7, 9},          7,          9 },
+        {{true, 7, 9},          8,          8 },
+        {{true, 0, UINT64_MAX}, 1,          1 },
     };
     struct fixture *f = *state;
-    struct mr *mr;
-    uint8_t *addr;
+    uint64_t *cell = (uint64_t *)(void *)f->area, original;
 
-    f->nic->mem.touch = touch;
-    assert_int_equal(mem_reg(f->pd, NULL, UINT64_MAX, 0,
-                             ACCESS_ON_DEMAND | ACCESS_LOCAL_WRITE | ACCESS_REMOTE_READ |
-                                 ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC | ACCESS_FLUSH_GLOBAL,
-                             &mr),
-                     0);
-    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-        const uint64_t va = (uintptr_t)f->area;
+    for (int on_demand = 0; on_demand < 2; on_demand++) {
+        struct mr *mr = on_demand ? reg_on_demand(f, true)
+                                  : reg(f, AREA, ACCESS_LOCAL_WRITE | ACCESS_REMOTE_ATOMIC);
+        const uint64_t va = on_demand ? (uintptr_t)f->area : mr->iova_start;
 
-        touched.asked = 0;
-        touched.there = row[i].there;
-        assert_int_equal(mem_check(f->nic, f->pd, mr->key, va, row[i].n, row[i].need, 9, &addr),
-                         row[i].there || !row[i].asked ? MEM_OK : MEM_BAD_RANGE);
-        assert_int_equal(touched.asked, row[i].asked);
-        if (row[i].asked) {
-            assert_ptr_equal(touched.addr, f->area);
-            assert_int_equal(touched.n, row[i].n);
-            assert_int_equal(touched.write, row[i].write);
+        for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+            *cell = row[i].before;
+            assert_int_equal(mem_atomic(f->nic, f->pd, mr->key, va, 9, &row[i].a, &original),
+                             MEM_OK);
+            assert_true(original == row[i].before && *cell == row[i].after);
         }
+        assert_int_equal(mem_atomic(f->nic, f->pd, mr->key, va + 4, 9, &row[0].a, &original),
+                         MEM_BAD_ALIGN);
+        assert_int_equal(mem_atomic(f->nic, f->other, mr->key, va, 9, &row[0].a, &original),
+                         MEM_BAD_PD);
+        asked.there = false;
+        if (on_demand)
+            assert_int_equal(mem_atomic(f->nic, f->pd, mr->key, va, 9, &row[0].a, &original),
+                             MEM_BAD_RANGE);
+        drop(mr);
     }
-    touched.asked = 0; /* what is wrong anyhow is not looked for */
-    assert_int_equal(mem_check(f->nic, f->other, mr->key, 0, 8, 0, 9, &addr), MEM_BAD_PD);
-    assert_int_equal(mem_check(f->nic, f->pd, mr->key ^ 1, 0, 8, 0, 9, &addr), MEM_BAD_KEY);
-    assert_int_equal(touched.asked, 0);
-    drop(mr);
-    f->nic->mem.touch = NULL;
+    f->nic->mem.fetch = f->nic->mem.store = NULL;
+}
+
+static void mem_pieces__as_scatter_writes(void **state)
+{
+    static const struct {
+        uintptr_t to;
+        size_t n;
+        unsigned pieces;
+        size_t piece[MEM_PIECES];
+    } row[] = {
+        {4096, 0,    0, {0}          },
+        {4096, 8,    1, {8}          },
+        {4096, 64,   2, {56, 8}      },
+        {4096, 4096, 3, {4032, 56, 8}},
+        {4092, 8,    2, {4, 4}       },
+        {4095, 66,   3, {1, 64, 1}   },
+    };
+    size_t piece[MEM_PIECES];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        assert_int_equal(mem_pieces((const void *)row[i].to, row[i].n, piece), row[i].pieces);
+        for (unsigned k = 0; k < row[i].pieces; k++)
+            assert_int_equal(piece[k], row[i].piece[k]);
+    }
 }
 
 /* The next life of a region: with its key where that is to stay, and its own rights and place. */
@@ -845,7 +978,11 @@ int main(void)
         CASE(case_28_same_bits_drawn_again),
         CASE(mem_reg__all_indexes),
         CASE(mem_reg_null__zeros_and_nowhere),
-        CASE(mem_check__on_demand),
+        CASE(mem_read__on_demand),
+        CASE(mem_gather__on_demand),
+        CASE(mem_write__on_demand),
+        CASE(mem_atomic__each_kind),
+        CASE(mem_pieces__as_scatter_writes),
         CASE(mem_reg_again__each_change),
         CASE(mem_reg_again__refused),
         cmocka_unit_test(mem_scatter__exact_bytes),

@@ -417,11 +417,12 @@ static void mw_revoke__ends_binds(void **state)
     mw_free(mw);
 }
 
-static bool absent(const void *addr, uint64_t n, bool write)
+static bool absent(void *to, const void *from, size_t n)
 {
-    (void)addr;
+    (void)to;
+    (void)from;
     (void)n;
-    return !write;
+    return false;
 }
 
 /* Memory on demand is asked for through a window as well. */
@@ -431,12 +432,20 @@ static void mw_check__on_demand(void **state)
     struct mr *mr = reg(f, f->o.pd, ACCESS_LOCAL_WRITE | ACCESS_MW_BIND | ACCESS_ON_DEMAND);
     struct mw *mw = f->mw[MW_TYPE_2];
 
-    f->o.nic->mem.touch = absent;
+    static const uint8_t data[8];
+    const uint32_t qpn = f->o.qp->qpn;
+    struct span span;
+
+    f->o.nic->mem.store = absent;
     assert_true(window_bind(f->o.qp, mw, mr, va, 8, ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE));
-    assert_int_equal(look(f, f->o.qp, mw_key(mw), va, 8, ACCESS_REMOTE_READ), MEM_OK);
-    assert_int_equal(look(f, f->o.qp, mw_key(mw), va, 8, ACCESS_REMOTE_WRITE), MEM_BAD_RANGE);
+    assert_int_equal(mem_read(f->o.nic, f->o.pd, mw_key(mw), va, 8, ACCESS_REMOTE_READ, qpn, &span),
+                     MEM_OK);
+    assert_int_equal(
+        mem_write(f->o.nic, f->o.pd, mw_key(mw), va, data, 8, ACCESS_REMOTE_WRITE, qpn),
+        MEM_BAD_RANGE);
     assert_true(mw_invalidate(f->o.qp, mw_key(mw)));
     drop_mr(mr);
+    f->o.nic->mem.store = NULL;
 }
 
 static void no_train(struct nic_sink *sink, const struct train *t)

@@ -133,9 +133,10 @@ enum resp_verdict placement_execute(struct qp *qp, const struct rx_packet *p, ui
         atomic_thread_fence(memory_order_seq_cst);
     else if ((uintptr_t)addr % ATOMIC_WRITE_BYTES != 0)
         return V_NAK_INVALID; /* an iova that is aligned where the memory is not */
-    else
-        mem_scatter(addr, p->payload,
-                    ATOMIC_WRITE_BYTES); /* aligned: one store, after all before */
+    /* Aligned: one store, after all before. */
+    else if (mem_write(qp->nic, r->pd, reth->rkey, reth->va, p->payload, ATOMIC_WRITE_BYTES, need,
+                       qp->qpn) != MEM_OK)
+        return V_NAK_ACCESS;
     finish(qp, flags);
     return V_GO_ON;
 }

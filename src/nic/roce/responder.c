@@ -191,15 +191,12 @@ static enum resp_verdict execute_write(struct qp *qp, const struct rx_packet *p,
 {
     struct responder *r = &qp->resp;
     uint32_t offset = flags & (OPF_FIRST | OPF_ONLY) ? 0 : r->received;
-    uint8_t *addr;
     if (p->payload_bytes == 0)
         return V_GO_ON;
     /* Again for each packet: the key may have been revoked since the first. */
-    if (mem_check(qp->nic, r->pd, r->write_rkey, r->write_va + offset, p->payload_bytes,
-                  ACCESS_REMOTE_WRITE, qp->qpn, &addr) != MEM_OK)
-        return V_NAK_ACCESS;
-    mem_scatter(addr, p->payload, p->payload_bytes);
-    return V_GO_ON;
+    enum mem_verdict v = mem_write(qp->nic, r->pd, r->write_rkey, r->write_va + offset, p->payload,
+                                   p->payload_bytes, ACCESS_REMOTE_WRITE, qp->qpn);
+    return v == MEM_OK ? V_GO_ON : V_NAK_ACCESS;
 }
 
 /* Completion of the receive that a SEND or WRITE with immediate takes. IBA o9-20: whoever sees it
@@ -272,32 +269,17 @@ static enum resp_verdict execute_read(struct qp *qp, const struct rx_packet *p)
     return V_GO_ON;
 }
 
-/* Host order in memory; the CPU's own locked instruction, so that it is atomic for the program too.
- */
-static uint64_t atomic_execute(uint8_t *addr, const struct rx_packet *p)
-{
-    const struct atomic_eth *a = &p->h.atomic;
-    bool cas = opcode_op(p->h.bth.opcode) == OP_COMPARE_SWAP;
-    uint64_t *cell = (uint64_t *)(void *)addr;
-    if (!cas)
-        return __atomic_fetch_add(cell, a->swap_add, __ATOMIC_SEQ_CST);
-    uint64_t expected = a->compare;
-    __atomic_compare_exchange_n(cell, &expected, a->swap_add, false, __ATOMIC_SEQ_CST,
-                                __ATOMIC_SEQ_CST);
-    return expected;
-}
-
 static enum resp_verdict execute_atomic(struct qp *qp, const struct rx_packet *p)
 {
     struct responder *r = &qp->resp;
-    uint8_t *addr;
-    enum mem_verdict v = mem_check(qp->nic, r->pd, p->h.atomic.rkey, p->h.atomic.va, 8,
-                                   ACCESS_REMOTE_ATOMIC, qp->qpn, &addr);
+    const struct mem_atomic a = {.swap = opcode_op(p->h.bth.opcode) == OP_COMPARE_SWAP,
+                                 .compare = p->h.atomic.compare,
+                                 .swap_add = p->h.atomic.swap_add};
+    uint64_t original;
+    enum mem_verdict v =
+        mem_atomic(qp->nic, r->pd, p->h.atomic.rkey, p->h.atomic.va, qp->qpn, &a, &original);
     if (v != MEM_OK)
-        return V_NAK_ACCESS;
-    if ((uintptr_t)addr % 8 != 0)
-        return V_NAK_INVALID; /* an iova that is aligned where the memory is not */
-    uint64_t original = atomic_execute(addr, p);
+        return v == MEM_BAD_ALIGN ? V_NAK_INVALID : V_NAK_ACCESS;
     r->msn = psn_add(r->msn, 1);
     struct reply reply = {
         .is_atomic = true, .psn = r->epsn, .packets = 1, .original = original, .msn = r->msn};
@@ -493,15 +475,14 @@ static enum emit emit_read(struct qp *qp, struct reply *reply, struct train *t)
     uint8_t opcode = opcode_make(qp->service, read_response_op(reply));
     if (!train_fits(t, roce_packet_bytes(opcode, n), 1))
         return EMIT_FULL;
-    uint8_t *addr = NULL;
-    if (n != 0 && mem_check(qp->nic, reply->pd, reply->rkey, reply->va + offset, n,
-                            ACCESS_REMOTE_READ, qp->qpn, &addr) != MEM_OK) {
+    if (n != 0 && mem_read(qp->nic, reply->pd, reply->rkey, reply->va + offset, n,
+                           ACCESS_REMOTE_READ, qp->qpn, &t->span[t->spans]) != MEM_OK) {
         reply_abort(qp, reply);
         return EMIT_MORE;
     }
     struct train_packet *p = train_add(t, qp, opcode, psn_add(reply->psn, reply->sent), n);
     if (n != 0) {
-        t->span[t->spans++] = (struct span){addr, n};
+        t->spans++;
         p->spans = 1;
     }
     if (opcode_info(opcode)->headers & HDR_AETH) {
