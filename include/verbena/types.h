@@ -147,6 +147,7 @@ enum nic_event_type {
     EVENT_SRQ_LIMIT_REACHED = 15,
     EVENT_QP_LAST_WQE_REACHED = 16,
     EVENT_GID_CHANGE = 18,
+    EVENT_QP_HEARD = 64, /* the host's own: qp_await_packet, after RTR */
 };
 
 /* One scatter/gather element; same layout as struct ibv_sge. */

@@ -635,6 +635,7 @@ static void watch_qp(struct verbena_cm_id *id, uint32_t qpn)
         return;
     o->cm_id = id;
     id->qp = o;
+    qp_await_packet(qp); /* it may be in RTS before the RTU that is lost */
 }
 
 int verbena_cm_accept(struct verbena_cm_id *id, const struct verbena_cm_param *p)

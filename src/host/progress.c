@@ -222,9 +222,9 @@ static bool dispatch_all(struct host *h)
     struct nic_event e;
     while (nic_event_next(h->nic, &e)) {
         o = e.owner;
-        if (e.type == EVENT_COMM_EST)
+        if (e.type == EVENT_COMM_EST || e.type == EVENT_QP_HEARD)
             connect_established(h, o);
-        if (o->ctx->callbacks.async_event != NULL)
+        if (e.type != EVENT_QP_HEARD && o->ctx->callbacks.async_event != NULL)
             o->ctx->callbacks.async_event(e.type, o->owner);
     }
     return connect_serve(h);

@@ -19,9 +19,13 @@
 enum { QP_ACCESS_OPTIONAL = 0x3ff00000 }; /* bits 20..29 ask for optional behaviour: ignored */
 
 static const enum nic_event_type event_type[QP_EVENT_COUNT] = {
-    [QP_EVENT_FATAL] = EVENT_QP_FATAL,           [QP_EVENT_REQ_ERR] = EVENT_QP_REQ_ERR,
-    [QP_EVENT_ACCESS_ERR] = EVENT_QP_ACCESS_ERR, [QP_EVENT_COMM_EST] = EVENT_COMM_EST,
-    [QP_EVENT_SQ_DRAINED] = EVENT_SQ_DRAINED,    [QP_EVENT_LAST_WQE] = EVENT_QP_LAST_WQE_REACHED,
+    [QP_EVENT_FATAL] = EVENT_QP_FATAL,
+    [QP_EVENT_REQ_ERR] = EVENT_QP_REQ_ERR,
+    [QP_EVENT_ACCESS_ERR] = EVENT_QP_ACCESS_ERR,
+    [QP_EVENT_COMM_EST] = EVENT_COMM_EST,
+    [QP_EVENT_HEARD] = EVENT_QP_HEARD,
+    [QP_EVENT_SQ_DRAINED] = EVENT_SQ_DRAINED,
+    [QP_EVENT_LAST_WQE] = EVENT_QP_LAST_WQE_REACHED,
 };
 
 static const uint8_t service_of[] = {
@@ -180,6 +184,13 @@ static void purge_cqs(struct qp *qp)
         cq_purge(qp->send_cq, qp);
     if (qp->recv_cq != NULL && qp->recv_cq != qp->send_cq)
         cq_purge(qp->recv_cq, qp);
+}
+
+void qp_await_packet(struct qp *qp)
+{
+    lock_take(&qp->lock);
+    qp->resp.awaited = true;
+    lock_drop(&qp->lock);
 }
 
 /* With the lock held. The CQ entries go first: polling one would move sq.freed of the new life. */

@@ -25,6 +25,7 @@ enum qp_event {
     QP_EVENT_REQ_ERR,
     QP_EVENT_ACCESS_ERR,
     QP_EVENT_COMM_EST,
+    QP_EVENT_HEARD,
     QP_EVENT_SQ_DRAINED,
     QP_EVENT_LAST_WQE,
     QP_EVENT_COUNT
@@ -95,6 +96,10 @@ void qp_free(struct qp *qp);
 int qp_modify(struct qp *qp, const struct nic_qp_attr *attr, unsigned mask);
 /* Snapshot; attr->state as of now. */
 void qp_query(struct qp *qp, struct nic_qp_attr *attr, struct nic_qp_cap *cap);
+
+/* The first packet shall be told in whatever state it comes: in RTR as ever (EVENT_COMM_EST), later
+ * to the host alone (EVENT_QP_HEARD). Until RESET. */
+void qp_await_packet(struct qp *qp);
 
 /* With the lock held: ERR, timers off, flush in order, LAST_WQE event with an SRQ. No-op when
  * already there. */

@@ -193,6 +193,8 @@ static struct ibv_context *event_context(enum nic_event_type type, void *owner)
     case EVENT_GID_CHANGE:
     case EVENT_DEVICE_FATAL:
         return &((struct ibv_ctx_obj *)owner)->newest.vctx.context;
+    case EVENT_QP_HEARD: /* the host's own */
+        break;
     }
     return NULL;
 }

@@ -784,6 +784,14 @@ static void drain_before(const struct step *st)
         drain();
 }
 
+static void step_responder(const struct step *st)
+{
+    if (st->kind == MSN)
+        s.qp->resp.msn = psn_make(st->msn);
+    else
+        qp_await_packet(s.qp);
+}
+
 static void play(const struct step *st)
 {
     drain_before(st);
@@ -833,7 +841,8 @@ static void play(const struct step *st)
         step_memory(st);
         break;
     case MSN:
-        s.qp->resp.msn = psn_make(st->msn);
+    case AWAIT:
+        step_responder(st);
         break;
     case TRAIN:
         step_train(st);

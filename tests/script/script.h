@@ -42,6 +42,7 @@ enum step_kind {
                are one more, and its place in memory is len further on */
     GRH,    /* the 40 bytes at at are the header of a datagram of len bytes, read once it is there;
                what: BTH opcode; odd: as its IN */
+    AWAIT,  /* the QP's first packet is told in RTS, too */
     TRAIN,  /* n trains and no more are asked for; their OUT, MODIFY and REVOKE right behind ask for
                none */
     NOTIFY, /* what: 1: the CQ has notified, 0: it has not */

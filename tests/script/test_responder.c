@@ -213,6 +213,15 @@ static const struct dialogue dialogues[] = {
         {IN, OP_WRITE_ONLY, .psn = 6, .ack_req = true}, ACK(.psn = 6, .msn = 2),
         {MODIFY, QP_STATE_RTS},
         {IN, OP_WRITE_ONLY, .psn = 7, .ack_req = true}, ACK(.psn = 7, .msn = 3))},
+    {"comm_est__awaited_in_rts", false, WITH(), STEPS(
+        {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true}, ACK(.psn = 5, .msn = 1), {EVENT, -1},
+        {AWAIT}, {IN, OP_WRITE_ONLY, .psn = 6, .ack_req = true}, ACK(.psn = 6, .msn = 2),
+        {EVENT, EVENT_QP_HEARD},
+        {IN, OP_WRITE_ONLY, .psn = 7, .ack_req = true}, ACK(.psn = 7, .msn = 3), {EVENT, -1})},
+    {"comm_est__awaited_in_rtr", false, WITH(.state = QP_STATE_RTR), STEPS(
+        {AWAIT}, {IN, OP_WRITE_ONLY, .psn = 5, .ack_req = true}, ACK(.psn = 5, .msn = 1),
+        {EVENT, EVENT_COMM_EST}, {MODIFY, QP_STATE_RTS},
+        {IN, OP_WRITE_ONLY, .psn = 6, .ack_req = true}, ACK(.psn = 6, .msn = 2), {EVENT, -1})},
     {"solicited__wakes_an_arm_for_solicited", false, WITH(), STEPS(
         {RECV, .id = 1}, {RECV, .id = 2}, {ARM, 1}, {IN, OP_SEND_ONLY, .psn = 5}, {NOTIFY, 0},
         {IN, OP_SEND_ONLY, .psn = 6, .se = true}, {NOTIFY, 1}, {RCQE, WC_RECV, .id = 1},

@@ -377,10 +377,11 @@ static void nak_overtaken(struct qp *qp)
 
 void responder_heard(struct qp *qp)
 {
-    if (qp->resp.comm_est || qp->state != QP_STATE_RTR)
+    bool rtr = qp->state == QP_STATE_RTR;
+    if (qp->resp.comm_est || (!rtr && !qp->resp.awaited))
         return;
     qp->resp.comm_est = true;
-    event_raise(qp->nic, &qp->event[QP_EVENT_COMM_EST]);
+    event_raise(qp->nic, &qp->event[rtr ? QP_EVENT_COMM_EST : QP_EVENT_HEARD]);
 }
 
 /* XRC: the queue that the packet names says whose keys it may use. */

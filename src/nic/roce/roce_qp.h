@@ -112,7 +112,8 @@ struct responder {
     bool failed;            /* a fatal NAK is the last word; the QP goes to ERR once it is out */
     struct saved_atomic atomic[MAX_RD_ATOMIC];
     uint32_t atomic_next;
-    bool comm_est; /* first packet seen in RTR */
+    bool comm_est; /* first packet seen and told */
+    bool awaited;  /* it is told after RTR, too */
 };
 
 /* What a stage of the responder says of a packet. */
