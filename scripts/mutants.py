@@ -31,8 +31,9 @@ from tree import ROOT
 
 WANTED = ("src/", "include/", "tests/", "tools/", "docs/man/", "meson", "LICENSE")
 # Cheap first. Suite: what `tests/<suite>/test_*` may notice.
-SUITES = ("wire", "nic", "script", "cm", "golden", "world")
+SUITES = ("wire", "nic", "script", "cm", "golden", "world", "port")
 TEST_SECONDS = 30  # a test that needs more hangs, which is noticed as well
+LIVE_SECONDS = 120  # of suite port, in real time
 MEMORY_BYTES = 4 << 30
 WORLD = ["--no-shrink", "--list", os.path.join(ROOT, "tests/world/seeds.txt")]
 
@@ -52,6 +53,10 @@ class Mutant:
     name: str
     rule: str = ""
     hunks: list = field(default_factory=list)
+
+    def in_port(self):
+        """The other suites do not link the port, and its own are slow."""
+        return all(hunk.path.startswith("src/port/") for hunk in self.hunks)
 
 
 class Broken(Exception):
@@ -210,9 +215,11 @@ class Bench:
         with open(os.path.join(self.tree, path), encoding="utf-8") as file:
             return file.read()
 
-    def failures(self):
-        """(test program, what it said first) for each that notices."""
+    def failures(self, mutant=None):
+        """(test program, what it said first) for each that notices, of those that may."""
         for test in self.tests:
+            if mutant is not None and mutant.in_port() != test.startswith("tests/port/"):
+                continue
             said = self.run(test)
             if said is not None:
                 yield test.removeprefix("tests/"), said
@@ -235,7 +242,8 @@ class Bench:
             ),
         )
         try:
-            return first_failure(process)
+            live = test.startswith("tests/port/")
+            return first_failure(process, LIVE_SECONDS if live else TEST_SECONDS)
         finally:
             try:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -245,8 +253,8 @@ class Bench:
             process.wait()
 
 
-def first_failure(process):
-    deadline = time.monotonic() + TEST_SECONDS
+def first_failure(process, seconds):
+    deadline = time.monotonic() + seconds
     rest = b""
     with selectors.DefaultSelector() as ready:
         ready.register(process.stdout, selectors.EVENT_READ)
@@ -278,7 +286,7 @@ def judge(bench, mutant, every):
             errors = [line for line in said.split("\n") if "error" in line]
             return False, "does not compile: " + (errors[0] if errors else said[-200:])
         killers = []
-        for test, case in bench.failures():
+        for test, case in bench.failures(mutant):
             killers.append(f"{test}: {case}")
             if not every:
                 break
