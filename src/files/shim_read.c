@@ -26,21 +26,6 @@ static bool is_watched(int fd, unsigned *at)
     return false;
 }
 
-void shim_watch(int fd)
-{
-    unsigned at;
-
-    if (is_watched(fd, &at))
-        return;
-    for (unsigned i = 0; i < MAX_WATCHED; i++) {
-        int none = 0;
-        if (atomic_compare_exchange_strong(&watched[i], &none, fd + 1)) {
-            atomic_fetch_add(&watched_count, 1);
-            return;
-        }
-    }
-}
-
 /* The number may be another file's by now: its close was not ours to see. */
 static void forget(int fd, unsigned at)
 {
@@ -48,6 +33,34 @@ static void forget(int fd, unsigned at)
 
     if (atomic_compare_exchange_strong(&watched[at], &was, 0))
         atomic_fetch_sub(&watched_count, 1);
+}
+
+/* Makes room of what has been closed since. */
+static void tidy(void)
+{
+    char path[FILES_PATH_BYTES];
+
+    for (unsigned i = 0; i < MAX_WATCHED; i++) {
+        int fd = atomic_load(&watched[i]) - 1;
+        if (fd >= 0 && !shim_identify(fd, path))
+            forget(fd, i);
+    }
+}
+
+void shim_watch(int fd)
+{
+    unsigned at;
+
+    if (is_watched(fd, &at))
+        return;
+    tidy();
+    for (unsigned i = 0; i < MAX_WATCHED; i++) {
+        int none = 0;
+        if (atomic_compare_exchange_strong(&watched[i], &none, fd + 1)) {
+            atomic_fetch_add(&watched_count, 1);
+            return;
+        }
+    }
 }
 
 static void renew(int fd)
@@ -87,11 +100,17 @@ static inline void renew_if_watched(int fd, off_t at)
         renew(fd);
 }
 
+/* A number that has become a pipe's, say, has no place in it: that is looked into, and forgotten.
+ */
 static inline void renew_if_at_start(int fd)
 {
-    if (__builtin_expect(atomic_load_explicit(&watched_count, memory_order_relaxed) != 0, 0)) {
+    unsigned at;
+
+    if (__builtin_expect(atomic_load_explicit(&watched_count, memory_order_relaxed) != 0, 0) &&
+        is_watched(fd, &at)) {
         int error = errno;
-        renew_if_watched(fd, lseek(fd, 0, SEEK_CUR));
+        if (lseek(fd, 0, SEEK_CUR) <= 0)
+            renew(fd);
         errno = error;
     }
 }

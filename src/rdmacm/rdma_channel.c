@@ -305,14 +305,21 @@ static struct rdma_event_obj *channel_first(struct rdma_channel_obj *ch)
     return e;
 }
 
+struct channel_getter {
+    struct rdma_channel_obj *ch;
+    uint64_t taken; /* from the fd's count, and not yet from the list */
+};
+
 /* Waits, unless the fd is O_NONBLOCK. NULL and errno: EAGAIN, EINTR, EBADF (destroyed)... */
-static struct rdma_event_obj *channel_take(struct rdma_channel_obj *ch)
+static struct rdma_event_obj *channel_take(struct channel_getter *g)
 {
+    struct rdma_channel_obj *ch = g->ch;
+
     for (;;) {
-        uint64_t one;
-        ssize_t n = read(ch->pub.fd, &one, sizeof(one));
+        ssize_t n = read(ch->pub.fd, &g->taken, sizeof(g->taken));
         int err = errno;
         rdma_lock();
+        g->taken = 0;
         struct rdma_event_obj *e = n > 0 && !ch->closed ? channel_first(ch) : NULL;
         bool closed = ch->closed;
         rdma_unlock();
@@ -332,13 +339,19 @@ static bool channel_enter(struct rdma_channel_obj *ch)
     return open;
 }
 
-/* Also of a thread that is cancelled while it waits. */
+/* Also of a thread that is cancelled while it waits. C libraries before 2.41 may do that when its
+ * read() has taken the count already. */
 static void channel_leave(void *arg)
 {
-    struct rdma_channel_obj *ch = arg;
+    struct channel_getter *g = arg;
+    struct rdma_channel_obj *ch = g->ch;
     int err = errno;
 
     rdma_lock();
+    if (g->taken != 0) {
+        ssize_t n = write(ch->pub.fd, &g->taken, sizeof(g->taken));
+        (void)n;
+    }
     if (--ch->getters == 0 && ch->closed)
         close(ch->pub.fd);
     channel_unuse(ch);
@@ -361,14 +374,15 @@ static bool channel_deliver(struct rdma_event_obj *e)
 static struct rdma_event_obj *channel_get(struct rdma_channel_obj *ch)
 {
     struct rdma_event_obj *volatile e;
+    struct channel_getter g = {.ch = ch};
 
     if (!channel_enter(ch)) {
         errno = EBADF;
         return NULL;
     }
-    pthread_cleanup_push(channel_leave, ch);
+    pthread_cleanup_push(channel_leave, &g);
     do
-        e = channel_take(ch);
+        e = channel_take(&g);
     while (e != NULL && !channel_deliver(e));
     pthread_cleanup_pop(1);
     return e;

@@ -75,12 +75,23 @@ void event_queue_push(struct event_queue *q, struct event_node *node)
     pthread_mutex_unlock(&q->mutex);
 }
 
-/* Also of a thread that is cancelled while it waits. */
+struct event_getter {
+    struct event_queue *q;
+    uint64_t taken; /* from the fd's count, and not yet from the list */
+};
+
+/* Also of a thread that is cancelled while it waits. C libraries before 2.41 may do that when its
+ * read() has taken the count already. */
 static void event_queue_leave(void *arg)
 {
-    struct event_queue *q = arg;
+    struct event_getter *g = arg;
+    struct event_queue *q = g->q;
 
     pthread_mutex_lock(&q->mutex);
+    if (g->taken != 0) {
+        ssize_t n = write(q->fd, &g->taken, sizeof(g->taken));
+        (void)n;
+    }
     q->getters--;
     pthread_mutex_unlock(&q->mutex);
 }
@@ -99,13 +110,15 @@ static struct event_node *event_queue_first(struct event_queue *q)
 }
 
 /* NULL and errno. */
-static struct event_node *event_queue_take(struct event_queue *q)
+static struct event_node *event_queue_take(struct event_getter *g)
 {
+    struct event_queue *q = g->q;
+
     for (;;) {
-        uint64_t one;
-        ssize_t n = read(q->fd, &one, sizeof(one));
+        ssize_t n = read(q->fd, &g->taken, sizeof(g->taken));
         int err = errno;
         pthread_mutex_lock(&q->mutex);
+        g->taken = 0;
         bool closed = q->closed;
         struct event_node *node = n > 0 && !closed ? event_queue_first(q) : NULL;
         pthread_mutex_unlock(&q->mutex);
@@ -121,13 +134,14 @@ int event_queue_get(struct event_queue *q, struct event_node **out)
     /* On adapters such a thread waits for ever, and a program that ends in that moment shall not
      * have it as an error. */
     static const struct timespec grace = {.tv_sec = 1};
+    struct event_getter g = {.q = q};
     int err;
 
     pthread_mutex_lock(&q->mutex);
     q->getters++;
     pthread_mutex_unlock(&q->mutex);
-    pthread_cleanup_push(event_queue_leave, q);
-    *out = event_queue_take(q);
+    pthread_cleanup_push(event_queue_leave, &g);
+    *out = event_queue_take(&g);
     err = errno;
     pthread_cleanup_pop(1);
     if (*out != NULL)

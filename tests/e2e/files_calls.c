@@ -192,6 +192,39 @@ static void foreign(void)
     REFUSED(stat("/sys/class/infiniband/none", &st), ENOENT);
 }
 
+/* Read again from its start, a counter is as it is then: here, no longer what we wrote. */
+static bool is_renewed(int fd)
+{
+    char path[32], text[32] = "";
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    int again = open(path, O_WRONLY | O_CLOEXEC);
+    CHECK(again >= 0 && write(again, "none", 4) == 4 && close(again) == 0);
+    CHECK(read(fd, text, sizeof(text) - 1) > 0);
+    return strncmp(text, "none", 4) != 0;
+}
+
+/* Also when very many have been open, and others have their numbers now. */
+static void counters(void)
+{
+    enum { MANY = 80 };
+    int fd[MANY];
+
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < MANY; i++)
+            CHECK((fd[i] = open(PORT "/counters/port_xmit_data", O_RDONLY | O_CLOEXEC)) >= 0);
+        CHECK(is_renewed(fd[0]));
+        for (int i = 0; i < MANY; i++)
+            CHECK(close(fd[i]) == 0);
+    }
+    for (int i = 0; i < MANY; i++)
+        CHECK((fd[i] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0);
+    int last = open(PORT "/counters/port_xmit_data", O_RDONLY | O_CLOEXEC);
+    CHECK(last >= 0 && is_renewed(last) && close(last) == 0);
+    for (int i = 0; i < MANY; i++)
+        CHECK(close(fd[i]) == 0);
+}
+
 static void all(void)
 {
     errno = 0;
@@ -266,10 +299,12 @@ int main(int argc, char **argv)
     int before = descriptors();
 
     forks = argc > 1 && strcmp(argv[1], "crowd") == 0;
-    if (argc > 1)
+    if (argc > 1) {
         crowd();
-    else
+    } else {
         all();
+        counters();
+    }
     CHECK(descriptors() == before);
     puts("all right");
     return 0;

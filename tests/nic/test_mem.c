@@ -562,7 +562,7 @@ static void mem_pieces__as_scatter_writes(void **state)
         {4096, 64,   2, {56, 8}      },
         {4096, 4096, 3, {4032, 56, 8}},
         {4092, 8,    2, {4, 4}       },
-        {4095, 66,   3, {1, 64, 1}   },
+        {4095, 66,   2, {65, 1}      },
     };
     size_t piece[MEM_PIECES];
 

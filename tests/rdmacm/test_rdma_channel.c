@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -224,6 +225,40 @@ static void cancel__loses_no_event(void **state)
     }
 }
 
+static _Atomic bool cancel_in_read;
+
+/* As a read() of the C library that is cancelled when the kernel has done with it. */
+ssize_t read(int fd, void *buf, size_t n)
+{
+    ssize_t got = syscall(SYS_read, fd, buf, n);
+
+    if (atomic_exchange(&cancel_in_read, false)) {
+        pthread_cancel(pthread_self());
+        pthread_testcancel();
+    }
+    return got;
+}
+
+static void cancel__with_the_count(void **state)
+{
+    (void)state;
+    struct getter g = {.ch = rig_channel()};
+    struct rdma_cm_id *id = rig_id(g.ch, RDMA_PS_TCP);
+    pthread_t thread;
+    void *end;
+
+    write_user(id, 7);
+    cancel_in_read = true;
+    assert_int_equal(pthread_create(&thread, NULL, get_in_thread, &g), 0);
+    assert_int_equal(pthread_join(thread, &end), 0);
+    assert_ptr_equal(end, PTHREAD_CANCELED);
+    assert_true(rig_readable(g.ch->fd));
+    rig_expect(g.ch, (enum rdma_cm_event_type)USER, 7);
+    assert_false(rig_readable(g.ch->fd));
+    assert_int_equal(rdma_destroy_id(id), 0);
+    rdma_destroy_event_channel(g.ch);
+}
+
 /* Before its ids, as programs do that end; their events have nowhere to go. */
 static void destroy__of_a_channel_before_its_ids(void **state)
 {
@@ -303,6 +338,7 @@ int main(void)
         cmocka_unit_test(destroy__of_a_channel_in_use),
         cmocka_unit_test(destroy__of_a_channel_after_cancel),
         cmocka_unit_test(cancel__loses_no_event),
+        cmocka_unit_test(cancel__with_the_count),
         cmocka_unit_test(destroy__of_a_channel_before_its_ids),
         cmocka_unit_test(migrate__takes_events_along),
         cmocka_unit_test(write__only_user_events),

@@ -9,6 +9,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static bool readable(int fd)
@@ -277,6 +279,51 @@ static void async__destroy_waits_for_ack(void **state)
     fake_close(ctx);
 }
 
+static _Atomic bool cancel_in_read;
+
+/* As a read() of the C library that is cancelled when the kernel has done with it. */
+ssize_t read(int fd, void *buf, size_t n)
+{
+    ssize_t got = syscall(SYS_read, fd, buf, n);
+
+    if (atomic_exchange(&cancel_in_read, false)) {
+        pthread_cancel(pthread_self());
+        pthread_testcancel();
+    }
+    return got;
+}
+
+static void *get_async(void *ctx)
+{
+    struct ibv_async_event event;
+
+    ibv_get_async_event(ctx, &event);
+    return NULL;
+}
+
+/* The event that it nearly got is the next one's. */
+static void get__cancelled_with_the_count(void **state)
+{
+    (void)state;
+    struct ibv_context *ctx = fake_open();
+    struct ibv_async_event event;
+    pthread_t thread;
+    void *end;
+
+    nonblocking(ctx->async_fd);
+    fake.callbacks.async_event(EVENT_PORT_ERR, fake.context_owner);
+    cancel_in_read = true;
+    assert_int_equal(pthread_create(&thread, NULL, get_async, ctx), 0);
+    assert_int_equal(pthread_join(thread, &end), 0);
+    assert_ptr_equal(end, PTHREAD_CANCELED);
+    assert_true(readable(ctx->async_fd));
+    assert_int_equal(ibv_get_async_event(ctx, &event), 0);
+    assert_int_equal(event.event_type, IBV_EVENT_PORT_ERR);
+    ibv_ack_async_event(&event);
+    assert_false(readable(ctx->async_fd));
+    fake_close(ctx);
+}
+
 static int reset(void **state)
 {
     (void)state;
@@ -292,6 +339,7 @@ int main(void)
         cmocka_unit_test_setup(cq_without_channel__no_event, reset),
         cmocka_unit_test_setup(get__interrupted, reset),
         cmocka_unit_test_setup(get__of_what_is_destroyed, reset),
+        cmocka_unit_test_setup(get__cancelled_with_the_count, reset),
         cmocka_unit_test_setup(async__each_kind, reset),
         cmocka_unit_test_setup(async__destroy_waits_for_ack, reset),
     };
