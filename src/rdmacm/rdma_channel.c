@@ -13,9 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-static pthread_mutex_t channel_mutex = PTHREAD_MUTEX_INITIALIZER;
+#include "base/firm.h"
+
+static struct firm_lock channel_firm = FIRM_LOCK_INITIALIZER; /* rping cancels threads */
 static _Atomic unsigned channel_generation;
-static int channel_cancel_state; /* of who holds the mutex, to be restored */
 enum { CHANNEL_RETIRED = 64 };
 static struct rdma_channel_obj *channel_retired[CHANNEL_RETIRED]; /* destroyed last */
 static unsigned channel_next_retired;
@@ -40,43 +41,35 @@ __attribute__((constructor)) static void channel_watch_fork(void)
     verbena_fork_hook(VERBENA_FORK_RDMA_CHANNEL, &hook);
 }
 
-/* A thread that is cancelled (rping does that) must not take the mutex with it. */
 void rdma_lock(void)
 {
-    int was;
-
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
-    pthread_mutex_lock(&channel_mutex);
-    channel_cancel_state = was;
+    firm_take(&channel_firm);
 }
 
 void rdma_unlock(void)
 {
-    int was = channel_cancel_state;
-
-    pthread_mutex_unlock(&channel_mutex);
-    pthread_setcancelstate(was, NULL);
+    firm_drop(&channel_firm);
 }
 
 void rdma_wait(pthread_cond_t *cond)
 {
-    int was = channel_cancel_state;
+    int was = channel_firm.cancel_state;
 
-    pthread_cond_wait(cond, &channel_mutex);
-    channel_cancel_state = was;
+    pthread_cond_wait(cond, &channel_firm.mutex);
+    channel_firm.cancel_state = was;
 }
 
 void rdma_wait_ms(pthread_cond_t *cond, unsigned ms)
 {
-    int was = channel_cancel_state;
+    int was = channel_firm.cancel_state;
     struct timespec until;
 
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += (long)ms * 1000000;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    pthread_cond_clockwait(cond, &channel_mutex, CLOCK_MONOTONIC, &until);
-    channel_cancel_state = was;
+    pthread_cond_clockwait(cond, &channel_firm.mutex, CLOCK_MONOTONIC, &until);
+    channel_firm.cancel_state = was;
 }
 
 unsigned rdma_generation(void)

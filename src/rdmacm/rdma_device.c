@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/firm.h"
 #include "rdmacm/rdma_objects.h"
 
 enum { DEVICE_PORT = 1 };
@@ -14,25 +15,17 @@ enum { DEVICE_PORT = 1 };
 static TAILQ_HEAD(, rdma_device) device_open = TAILQ_HEAD_INITIALIZER(device_open);
 static unsigned device_generation;
 /* One opens at a time. Not rdma_lock, which must not be held across libverbena. */
-static pthread_mutex_t device_mutex = PTHREAD_MUTEX_INITIALIZER;
-static int device_cancel_state; /* of who holds the mutex, to be restored */
+static struct firm_lock device_firm = FIRM_LOCK_INITIALIZER;
 
 /* A thread cancelled in a system call of what is done meanwhile would take the mutex along. */
 static void device_lock(void)
 {
-    int was;
-
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
-    pthread_mutex_lock(&device_mutex);
-    device_cancel_state = was;
+    firm_take(&device_firm);
 }
 
 static void device_unlock(void)
 {
-    int was = device_cancel_state;
-
-    pthread_mutex_unlock(&device_mutex);
-    pthread_setcancelstate(was, NULL);
+    firm_drop(&device_firm);
 }
 
 /* A child must not inherit the mutex from a thread that it does not have. */

@@ -9,29 +9,22 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/firm.h"
 #include "rdmacm/rdma_objects.h"
 
 static struct verbena_cm *engine_cm;
 static unsigned engine_generation;
-static pthread_mutex_t engine_mutex = PTHREAD_MUTEX_INITIALIZER;
-static int engine_cancel_state; /* of who holds the mutex, to be restored */
+static struct firm_lock engine_firm = FIRM_LOCK_INITIALIZER;
 
 /* A thread cancelled in a system call of what is done meanwhile would take the mutex along. */
 static void engine_lock(void)
 {
-    int was;
-
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
-    pthread_mutex_lock(&engine_mutex);
-    engine_cancel_state = was;
+    firm_take(&engine_firm);
 }
 
 static void engine_unlock(void)
 {
-    int was = engine_cancel_state;
-
-    pthread_mutex_unlock(&engine_mutex);
-    pthread_setcancelstate(was, NULL);
+    firm_drop(&engine_firm);
 }
 
 /* A child must not inherit the mutex from a thread that it does not have. */
