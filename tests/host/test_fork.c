@@ -176,12 +176,60 @@ static void fork__orphan_does_not_swallow_packets(void **state)
     close(up[1]);
 }
 
+static char order[32];
+
+static void note(char c)
+{
+    size_t n = strlen(order);
+    if (n + 1 < sizeof(order))
+        order[n] = c;
+}
+
+#define HOOK(name, upper, lower, digit)                                                            \
+    static void name##_prepare(void)                                                               \
+    {                                                                                              \
+        note(upper);                                                                               \
+    }                                                                                              \
+    static void name##_parent(void)                                                                \
+    {                                                                                              \
+        note(lower);                                                                               \
+    }                                                                                              \
+    static void name##_child(void)                                                                 \
+    {                                                                                              \
+        note(digit);                                                                               \
+    }                                                                                              \
+    static const struct verbena_fork_hook name = {name##_prepare, name##_parent, name##_child}
+HOOK(first, 'A', 'a', '1');
+HOOK(second, 'B', 'b', '2');
+HOOK(third, 'C', 'c', '3');
+
+/* Whoever came first: locks are taken in the order of ranks, and given back the other way round. */
+static void fork__hooks_by_rank(void **state)
+{
+    (void)state;
+    int status;
+    verbena_fork_hook(VERBENA_FORK_RDMA_CHANNEL, &third);
+    verbena_fork_hook(VERBENA_FORK_RDMA_DEVICE, &first);
+    verbena_fork_hook(VERBENA_FORK_VERBS_DEVICE, &second);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(strcmp(order, "ABC321") == 0 ? 0 : 1);
+    verbena_fork_hook(VERBENA_FORK_RDMA_CHANNEL, NULL);
+    verbena_fork_hook(VERBENA_FORK_RDMA_DEVICE, NULL);
+    verbena_fork_hook(VERBENA_FORK_VERBS_DEVICE, NULL);
+    assert_string_equal(order, "ABCcba");
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fork__child_inherits_no_descriptor),
         cmocka_unit_test(fork__clone_without_handlers_is_noticed),
         cmocka_unit_test(fork__orphan_does_not_swallow_packets),
+        cmocka_unit_test(fork__hooks_by_rank),
     };
     private_net_enter();
     return cmocka_run_group_tests(tests, NULL, NULL);
