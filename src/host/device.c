@@ -19,6 +19,7 @@
 enum {
     ROCE_OVERHEAD_BYTES = 80, /* what the kernel's soft-RoCE takes off: IPv6, UDP, headers, ICRC */
     MAX_DEVICES = 1024,
+    SPEED_KEEP_NS = 1000 * 1000 * 1000,
 };
 
 static uint16_t active_mtu(uint32_t mtu_bytes)
@@ -70,7 +71,8 @@ bool device_flags_up(unsigned flags)
     return (flags & IFF_UP) != 0 && (flags & IFF_RUNNING) != 0;
 }
 
-int device_describe(const char *netdev, struct verbena_device *out)
+/* All but the speed. 0, -ENODEV, or -errno: no descriptor to ask with. */
+static int describe(const char *netdev, struct verbena_device *out)
 {
     struct ifreq r;
     memset(out, 0, sizeof(*out));
@@ -95,8 +97,15 @@ int device_describe(const char *netdev, struct verbena_device *out)
     out->loopback = (flags & IFF_LOOPBACK) != 0;
     out->node_guid = guid_from(&r.ifr_hwaddr, out->ifindex);
     out->active_mtu_bytes = active_mtu(out->mtu_bytes);
-    out->speed_mbps = speed_of(netdev);
     return 0;
+}
+
+int device_describe(const char *netdev, struct verbena_device *out)
+{
+    int err = describe(netdev, out);
+    if (err == 0)
+        out->speed_mbps = speed_of(netdev);
+    return err;
 }
 
 static int by_place(const void *a, const void *b)
@@ -184,7 +193,7 @@ const char *device_netdev(const struct verbena_device *d, char name[IF_NAMESIZE]
 int device_now(const struct verbena_device *d, struct verbena_device *out)
 {
     char name[IF_NAMESIZE];
-    int err = device_describe(device_netdev(d, name), out);
+    int err = describe(device_netdev(d, name), out);
     if (err == 0 && out->ifindex != d->ifindex)
         err = -ENODEV; /* another, which has its name */
     if (err == 0) {
@@ -195,12 +204,27 @@ int device_now(const struct verbena_device *d, struct verbena_device *out)
     return err;
 }
 
+/* The kernel asks the driver, under a lock of all interfaces: not for each connection. Whoever
+ * changes it without touching the link is seen a second later. */
+static uint32_t speed_lately(struct verbena_context *ctx, const char *netdev)
+{
+    uint64_t now = host_now_ns();
+    if (now < atomic_load(&ctx->speed_until_ns))
+        return atomic_load(&ctx->speed_mbps);
+    uint32_t speed = speed_of(netdev);
+    atomic_store(&ctx->speed_mbps, speed);
+    atomic_store(&ctx->speed_until_ns, now + SPEED_KEEP_NS);
+    return speed;
+}
+
 int verbena_device_query(struct verbena_context *ctx, struct verbena_device *out)
 {
     if (!host_alive(ctx->host))
         return -EIO;
     /* An interface that lost its addresses is still there. */
     int err = device_now(&ctx->device, out);
+    if (err == 0)
+        out->speed_mbps = speed_lately(ctx, out->netdev);
     if (err == 0 || err == -ENODEV)
         return err;
     *out = ctx->device; /* no descriptor to ask with */

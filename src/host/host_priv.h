@@ -83,9 +83,11 @@ struct verbena_context {
     _Atomic uint32_t objects;     /* that name this context */
     struct verbena_device device; /* as it was at open */
     TAILQ_ENTRY(verbena_context) link;
-    _Atomic bool up; /* the link, as netlink told last; written under events */
-    bool gone;       /* the interface, for good; under events */
-    bool gid_stale;  /* could not be read again; under events */
+    _Atomic bool up;                 /* the link, as netlink told last; written under events */
+    _Atomic uint64_t speed_until_ns; /* so long what was read is kept; 0: the link has changed */
+    _Atomic uint32_t speed_mbps;
+    bool gone;      /* the interface, for good; under events */
+    bool gid_stale; /* could not be read again; under events */
     pthread_mutex_t gid_lock;
     struct verbena_gid gid[VERBENA_GID_TABLE_SIZE];
     struct net_addr gid_was[VERBENA_GID_TABLE_SIZE]; /* the last address of each place */
@@ -164,7 +166,8 @@ int device_find(const char *name, struct verbena_device *out);
 int device_describe(const char *netdev, struct verbena_device *out);
 /* The interface's name, which may be another than when the device was listed; "": it has gone. */
 const char *device_netdev(const struct verbena_device *d, char name[IF_NAMESIZE]);
-/* A device listed before, as it is now; its own name and GUID stay. Errors as above. */
+/* A device listed before, as it is now, but for its speed; its own name and GUID stay. Errors as
+ * above. */
 int device_now(const struct verbena_device *d, struct verbena_device *out);
 bool device_flags_up(unsigned flags);
 

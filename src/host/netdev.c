@@ -90,6 +90,7 @@ static void link_message(struct host *h, const struct nlmsghdr *m)
     {
         if (ctx->device.ifindex != (unsigned)i->ifi_index)
             continue;
+        atomic_store(&ctx->speed_until_ns, 0);
         if (m->nlmsg_type == RTM_DELLINK)
             set_gone(ctx);
         else

@@ -50,6 +50,16 @@ int __wrap_bind(int fd, const struct sockaddr *a, socklen_t n)
     return -1;
 }
 
+static _Atomic unsigned speeds_read;
+FILE *__real_fopen64(const char *path, const char *mode);
+FILE *__wrap_fopen64(const char *path, const char *mode);
+
+FILE *__wrap_fopen64(const char *path, const char *mode)
+{
+    speeds_read += strcmp(path, "/sys/class/net/vt0/speed") == 0;
+    return __real_fopen64(path, mode);
+}
+
 static bool ip(const char *what)
 {
     char command[512];
@@ -464,6 +474,41 @@ static void netdev__others_are_not_heard(void **state)
     verbena_close(ctx);
 }
 
+/* Each connection asks what the interface is like; its speed is read when it may have changed. */
+static void netdev__speed_is_kept_while_the_link_is(void **state)
+{
+    (void)state;
+    enum { QUERIES = 50 };
+    static const struct {
+        const char *what, *heard;
+    } rows[] = {
+        {"link set vt1 down", "E"},
+        {"link set vt1 up",   "A"},
+    };
+    struct verbena_context *ctx;
+    struct verbena_device d;
+    if (!able)
+        SKIP_TEST("network interfaces cannot be made here");
+    ear_init(&ears[0]);
+    assert_int_equal(verbena_open("vb_vt0", &callbacks, &ears[0], &ctx), 0);
+    for (size_t i = 0; i <= sizeof(rows) / sizeof(rows[0]); i++) {
+        speeds_read = 0;
+        for (int k = 0; k < QUERIES; k++)
+            assert_int_equal(verbena_device_query(ctx, &d), 0);
+        assert_in_range(speeds_read, 1, QUERIES / 4);
+        if (i < sizeof(rows) / sizeof(rows[0])) {
+            assert_true(ip(rows[i].what));
+            expect(&ears[0], rows[i].heard);
+        }
+    }
+    /* Without news it is not kept for ever. */
+    atomic_store(&ctx->speed_until_ns, host_now_ns());
+    speeds_read = 0;
+    assert_int_equal(verbena_device_query(ctx, &d), 0);
+    assert_int_equal(speeds_read, 1);
+    verbena_close(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -476,6 +521,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(netdev__table_is_read_when_it_can_be, make_pair,
                                         remove_pair),
         cmocka_unit_test_setup_teardown(netdev__renamed, make_pair, remove_pair),
+        cmocka_unit_test_setup_teardown(netdev__speed_is_kept_while_the_link_is, make_pair,
+                                        remove_pair),
         cmocka_unit_test_setup_teardown(netdev__more_than_the_socket_holds, make_pair, remove_pair),
         cmocka_unit_test_setup_teardown(netdev__deaf_it_looks_when_asked, make_pair, remove_pair),
         cmocka_unit_test_setup_teardown(netdev__name_taken_at_once, make_pair, remove_pair),
