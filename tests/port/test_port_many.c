@@ -302,13 +302,19 @@ static void many__forged_answers_count_for_nothing(void **state)
     struct member m[2];
     make(&m[0], 0);
     make(&m[1], 1);
-    m[0].stopped = true;
     port_udp_expect(m[1].port, false, 1);
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_port = htons(TEST_UDP_PORT),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     uint32_t slot = port_udp_slot(m[1].port);
+    assert_true(until(m, 2, 1, "leader_asked", 1));
+    drive_for(m, 2, 10);
+    /* The last thing that the leader passes on: an answer to much that was never asked. */
+    const uint8_t far[28] = {[0] = 0xfe, [5] = slot >> 2, [6] = slot << 6, [13] = 0x10, [23] = 1};
+    sendto(fd, far, sizeof(far), 0, (struct sockaddr *)&to, sizeof(to));
+    drive(m, 2);
+    m[0].stopped = true;
     uint64_t end = now_ns() + 3000000000u;
     while (count_of(&m[1], "leader_moved") == 0 && now_ns() < end) {
         for (unsigned kind = 0xfe; kind <= 0xff; kind++) {

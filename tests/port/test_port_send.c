@@ -27,10 +27,11 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *v, unsigned n, int flags);
 ssize_t __wrap_sendmsg(int fd, struct msghdr *h, int flags);
 
 static struct {
-    int run_error;    /* a message with UDP_SEGMENT fails with it */
-    int error;        /* every message fails with it, */
-    unsigned after;   /* but for so many before */
-    unsigned refused; /* messages refused */
+    int run_error;           /* a message with UDP_SEGMENT fails with it */
+    int error;               /* every message fails with it, */
+    unsigned after;          /* but for so many before */
+    unsigned refused;        /* messages refused */
+    unsigned pads, bad_pads; /* bytes, and those that are not 0; of single packets */
 } kernel;
 
 static bool is_run(struct msghdr *h)
@@ -42,8 +43,22 @@ static bool is_run(struct msghdr *h)
     return false;
 }
 
+static void look_at_pad(struct msghdr *h)
+{
+    const uint8_t *b = h->msg_iov[0].iov_base;
+    const size_t end = h->msg_iov[0].iov_len - ICRC_BYTES;
+    const unsigned pad = b[1] >> 4 & 3;
+    for (unsigned i = 1; i <= pad; i++)
+        kernel.bad_pads += b[end - i] != 0;
+    kernel.pads += pad;
+}
+
 int __wrap_sendmmsg(int fd, struct mmsghdr *v, unsigned n, int flags)
 {
+    for (unsigned i = 0; i < n; i++) {
+        if (!is_run(&v[i].msg_hdr))
+            look_at_pad(&v[i].msg_hdr);
+    }
     unsigned good = 0;
     int error = 0;
     for (; good < n && error == 0; good += error == 0) {
@@ -116,6 +131,7 @@ static void queue(struct port *p, const struct nic_path *path, uint32_t psn, uns
         k->h.bth.opcode = opcode_make(SERVICE_RC, OP_SEND_MIDDLE);
         k->h.bth.dest_qp = port_udp_slot(p) << 14 | 2;
         k->h.bth.psn = psn_make(psn + t.packets);
+        k->h.bth.pad_bytes = roce_pad(bytes);
         k->first_span = t.spans;
         k->spans = 1;
         t.span[t.spans++] = (struct span){source, bytes};
@@ -143,6 +159,27 @@ static uint64_t count_of(struct port *p, const char *want)
     }
     fail_msg("no counter %s", want);
     return 0;
+}
+
+/* Whatever was where the packet is made. */
+static void send__pad_is_zero(void **state)
+{
+    static const uint32_t rows[] = {1024, 1, 2, 3, 4, 255, 512, 513, 1021, 1022, 1023};
+    struct port *p = make();
+    struct got g = {0};
+    (void)state;
+    for (unsigned v6 = 0; v6 < 2; v6++) {
+        for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+            queue(p, v6 ? &path6 : &path4, (uint32_t)(v6 * sizeof(rows) / sizeof(rows[0])) + i, 1,
+                  rows[i]);
+            p->ops->flush(p, 1000);
+        }
+    }
+    assert_int_equal(settle(p, &g), 2 * sizeof(rows) / sizeof(rows[0]));
+    assert_int_equal(g.bad + g.out_of_order, 0);
+    assert_int_equal(kernel.pads, 2 * (3 + 2 + 1 + 1 + 3 + 3 + 2 + 1));
+    assert_int_equal(kernel.bad_pads, 0);
+    p->ops->close(p);
 }
 
 static void send__refused_runs_go_packet_by_packet(void **state)
@@ -334,6 +371,7 @@ static void send__only_from_addresses_that_are_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(send__pad_is_zero),
         cmocka_unit_test(send__refused_runs_go_packet_by_packet),
         cmocka_unit_test(send__full_socket_is_tried_again_in_order),
         cmocka_unit_test(send__what_never_fits_is_lost_and_counted),

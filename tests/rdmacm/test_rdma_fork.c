@@ -17,7 +17,7 @@
 enum {
     FORKS = UNDER_ASAN   ? 60
             : UNDER_TSAN ? 200
-                         : 800,
+                         : 300,
     WORKS_EVERY = 20,
     CHILD_SECONDS = 20,
     WORKER_SECONDS = 100,
@@ -28,7 +28,7 @@ enum {
 };
 
 static _Atomic bool stop;
-static _Atomic unsigned refused, opened, changed; /* how often threads came round */
+static _Atomic unsigned refused, opened, changed, bound; /* how often threads came round */
 
 static bool channel_works(void)
 {
@@ -51,6 +51,15 @@ static bool verbs_work(void)
     return good;
 }
 
+static bool port_is_bound(void)
+{
+    struct rdma_cm_id *id;
+    union rig_addr any = rig_addr("127.0.0.1", 0);
+
+    return rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) == 0 && rdma_bind_addr(id, &any.sa) == 0 &&
+           rdma_destroy_id(id) == 0;
+}
+
 /* As far as the answer that nobody listens: callbacks push events. */
 static bool connect_is_refused(void)
 {
@@ -70,6 +79,13 @@ static void *connects(void *unused)
 {
     while (!atomic_load(&stop) && connect_is_refused())
         atomic_fetch_add(&refused, 1);
+    return unused;
+}
+
+static void *binds(void *unused)
+{
+    while (!atomic_load(&stop) && port_is_bound())
+        atomic_fetch_add(&bound, 1);
     return unused;
 }
 
@@ -99,7 +115,7 @@ static bool calls_return(bool all)
     struct ibv_device **list = ibv_get_device_list(NULL);
     if (list != NULL)
         ibv_free_device_list(list);
-    return list != NULL && channel_works() &&
+    return list != NULL && channel_works() && (!CHILDREN_OPEN || port_is_bound()) &&
            (!all || !CHILDREN_OPEN || (verbs_work() && connect_is_refused()));
 }
 
@@ -119,25 +135,25 @@ static bool child_ends(bool all)
 /* 0, or what went wrong. */
 static int worker(bool verbs_first)
 {
-    void *(*const mains[])(void *) = {connects, opens, changes};
-    pthread_t t[3];
+    void *(*const mains[])(void *) = {connects, opens, changes, binds};
+    pthread_t t[4];
     unsigned forks = 0;
 
     alarm(WORKER_SECONDS);
     for (unsigned i = 0; i < 2; i++)
         if (!(verbs_first == (i == 0) ? verbs_work() : channel_works()))
             return 1;
-    for (unsigned i = 0; i < 3; i++)
+    for (unsigned i = 0; i < 4; i++)
         if (pthread_create(&t[i], NULL, mains[i], NULL) != 0)
             return 2;
     while (forks < FORKS && child_ends(forks % WORKS_EVERY == 0))
         forks++;
-    unsigned r = atomic_load(&refused), o = atomic_load(&opened), c = atomic_load(&changed);
+    unsigned r = refused, o = opened, c = changed, b = bound;
     /* None gave up: each comes round once more. */
-    while (atomic_load(&refused) == r || atomic_load(&opened) == o || atomic_load(&changed) == c)
+    while (refused == r || opened == o || changed == c || bound == b)
         usleep(1000);
     atomic_store(&stop, true);
-    for (unsigned i = 0; i < 3; i++)
+    for (unsigned i = 0; i < 4; i++)
         pthread_join(t[i], NULL);
     return forks == FORKS ? 0 : 3;
 }

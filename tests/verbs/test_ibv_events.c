@@ -5,6 +5,7 @@
  */
 #include "fake_host.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -284,12 +285,13 @@ static _Atomic bool cancel_in_read;
 /* As a read() of the C library that is cancelled when the kernel has done with it. */
 ssize_t read(int fd, void *buf, size_t n)
 {
-    ssize_t got = syscall(SYS_read, fd, buf, n);
+    __typeof__(read) *next = dlsym(RTLD_NEXT, "read");
 
-    if (atomic_exchange(&cancel_in_read, false)) {
-        pthread_cancel(pthread_self());
-        pthread_testcancel();
-    }
+    if (!atomic_exchange(&cancel_in_read, false))
+        return next(fd, buf, n);
+    ssize_t got = syscall(SYS_read, fd, buf, n);
+    pthread_cancel(pthread_self());
+    pthread_testcancel();
     return got;
 }
 
