@@ -132,8 +132,8 @@ void mem_train(struct nic *nic);
 /* By mem_scatter. */
 enum mem_verdict mem_write(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
                            const uint8_t *src, uint32_t n, unsigned need, uint32_t from_qpn);
-/* In host order, by the CPU's own locked instruction, so that it is atomic for the program, too.
- * DEVIATES: not so on demand, where it is atomic only among the requests of this NIC. */
+/* In host order, by the CPU's own locked instruction, so that it is atomic for the program, too. On
+ * demand it is so only among the requests of this NIC, which is all that it promises. */
 struct mem_atomic {
     bool swap; /* if it is `compare`; else adds */
     uint64_t compare, swap_add;
