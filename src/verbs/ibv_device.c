@@ -161,15 +161,27 @@ VERBS_ABI const char *ibv_get_device_name(struct ibv_device *device)
     return device->name;
 }
 
+void ibv_dev_info(const struct ibv_dev_obj *d, struct verbena_device *out)
+{
+    device_lock();
+    *out = d->info;
+    device_unlock();
+}
+
 VERBS_ABI __be64 ibv_get_device_guid(struct ibv_device *device)
 {
+    struct verbena_device info;
     __be64 guid;
 
-    put_be64((uint8_t *)&guid, ((struct ibv_dev_obj *)device)->info.node_guid);
+    ibv_dev_info((struct ibv_dev_obj *)device, &info);
+    put_be64((uint8_t *)&guid, info.node_guid);
     return guid;
 }
 
 VERBS_ABI int ibv_get_device_index(struct ibv_device *device)
 {
-    return (int)((struct ibv_dev_obj *)device)->info.ifindex;
+    struct verbena_device info;
+
+    ibv_dev_info((struct ibv_dev_obj *)device, &info);
+    return (int)info.ifindex;
 }

@@ -32,7 +32,7 @@ struct ibv_dev_obj {
     /* Vendor libraries read what rdma-core's private struct has behind the public one, and take
      * zero for "not mine". */
     uint8_t zero[1024];
-    struct verbena_device info; /* as last listed */
+    struct verbena_device info; /* as last listed; read by ibv_dev_info */
     uint32_t refs;              /* lists and contexts that hold it; under the list lock */
     TAILQ_ENTRY(ibv_dev_obj) link;
 };
@@ -185,6 +185,8 @@ static inline void obj_died(struct ibv_context *c)
 /* ibv_device.c */
 struct ibv_dev_obj *ibv_device_ref(struct ibv_device *dev);
 void ibv_device_unref(struct ibv_dev_obj *d);
+/* As last listed; another thread may be listing. */
+void ibv_dev_info(const struct ibv_dev_obj *d, struct verbena_device *out);
 
 /* ibv_query.c: entries of struct verbs_context and of its ops. */
 int ibv_query_port_op(struct ibv_context *ctx, uint8_t port_num, struct ibv_port_attr *attr,

@@ -34,7 +34,7 @@ VERBS_ABI int ibv_query_device(struct ibv_context *context, struct ibv_device_at
     struct verbena_device info;
 
     if (verbena_device_query(obj_ctx(context)->host, &info) != 0)
-        info = obj_ctx(context)->device->info;
+        ibv_dev_info(obj_ctx(context)->device, &info);
     memset(attr, 0, sizeof(*attr));
     memcpy(attr->fw_ver, VERBS_FW_VERSION, sizeof(VERBS_FW_VERSION));
     put_be64((uint8_t *)&attr->node_guid, info.node_guid);
@@ -158,7 +158,7 @@ static int query_port(struct ibv_context *context, uint32_t port_num, union port
         return EINVAL;
     int err = verbena_device_query(obj_ctx(context)->host, &info);
     if (err == -ENODEV) { /* the interface has gone: a port that is down */
-        info = obj_ctx(context)->device->info;
+        ibv_dev_info(obj_ctx(context)->device, &info);
         info.up = false;
     } else if (err != 0) {
         return -err;
