@@ -157,6 +157,8 @@ static void take_sent(struct device *d, struct end *e, const struct nic_wc *wc)
     assert_int_equal(wc->wr_id, e->done++);
     if (r->kind == KIND_WRITE && good)
         check_written(r, &w.device[!d->which]);
+    if (r->kind == KIND_SEND_INV && good)
+        assert_false(r->bad);
     if ((r->kind == KIND_WRITE || r->kind == KIND_SEND_INV) && !good)
         w.refused++;
     if (!good || r->kind == KIND_WRITE || r->kind == KIND_SEND_INV || v->binding != r->binding)
@@ -448,9 +450,13 @@ static void post_send_inv(struct device *d)
     if (!v->bound || (v->type == MW_TYPE_1 && !chance(3)))
         return;
     struct nic_sge sge = {(uintptr_t)d->memory, 4, d->mr->key};
-    struct nic_send_wr wr = {
-        .opcode = WR_SEND_WITH_INV, .sg_list = &sge, .num_sge = 1, .imm_or_inv = v->key};
-    post(d, v->qp, &wr, (struct request){.kind = KIND_SEND_INV, .window = i});
+    bool old = chance(5) && v->old_key != v->key;
+    struct nic_send_wr wr = {.opcode = WR_SEND_WITH_INV,
+                             .sg_list = &sge,
+                             .num_sge = 1,
+                             .imm_or_inv = old ? v->old_key : v->key};
+    bool bad = old || v->type == MW_TYPE_1;
+    post(d, v->qp, &wr, (struct request){.kind = KIND_SEND_INV, .bad = bad, .window = i});
 }
 
 /* Type 1: bound to nothing by its owner. */
