@@ -33,7 +33,7 @@ enum { EXIT_STALLED = 1 }; /* the simulated network came to a standstill */
 
 struct options {
     bool run;
-    const char *scenario, *out, *topology, *flows, *profile, *watchdog;
+    const char *scenario, *out, *topology, *flows, *profile, *watchdog, *cc;
     uint64_t seed, buffer_bytes;
     bool seed_given;
     struct scenario_set set[SCENARIO_MAX_SETS + 1]; /* one for the seed */
@@ -64,11 +64,35 @@ static void check_options(const struct options *o, struct argp_state *state)
         argp_error(state, "a scenario, or --topology and --flows, not both");
     if (import && (o->topology == NULL || o->flows == NULL || o->profile == NULL))
         argp_error(state, "--topology, --flows and --profile go together");
-    if (!import && (o->buffer_bytes != 0 || o->watchdog != NULL))
-        argp_error(state, "--buffer-mib and --watchdog are for imports; "
+    if (!import && (o->buffer_bytes != 0 || o->watchdog != NULL || o->cc != NULL))
+        argp_error(state, "--cc, --buffer-mib and --watchdog are for imports; "
                           "--set switches.buffer=... is for scenarios");
     if (import && o->sets > 0)
         argp_error(state, "--set is for scenarios");
+}
+
+/* Those of the import: what the profile gives a meaning. */
+#define IMPORT_CC "none, dcqcn-hw, dcqcn-paper, timely, ztr-target"
+
+static bool known_cc(const char *name)
+{
+    static const char *const names[] = {"none", "dcqcn-hw", "dcqcn-paper", "timely", "ztr-target"};
+    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* With the marks that go with it, as that simulator's users set them. */
+static void set_cc(struct fabric_config *c, const char *name)
+{
+    c->hosts.cc = name;
+    if (strcmp(name, "dcqcn-paper") != 0)
+        return;
+    c->hosts.cc = "dcqcn-paper-polled"; /* there is a mark with each ACK, and no CNP */
+    c->switches.kmin_bytes = 5000;
+    c->switches.kmax_bytes = 200000;
+    c->switches.pmax_ppm = 10000;
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -107,6 +131,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
             argp_error(state, "--buffer-mib: '%s' is not a number from 1 to 4095", arg);
         o->buffer_bytes <<= 20;
         return 0;
+    case OPTION_CC:
+        if (!known_cc(arg))
+            argp_error(state, "--cc: '%s' is unknown, expected: " IMPORT_CC, arg);
+        o->cc = arg;
+        return 0;
     case OPTION_WATCHDOG:
         o->watchdog = arg;
         return 0;
@@ -122,19 +151,18 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option options[] = {
-    {"out",                                    OPTION_OUT, "DIR", 0, "Where the results go; made if need be", 0},
-    {"seed",                                   OPTION_SEED, "N", 0, "Of all chance, instead of the scenario's", 0},
-    {"set", OPTION_SET, "KEY=VALUE", 0,
-     "A field of the scenario: switches.buffer=4MiB, workload.0.bytes=64KiB", 0},
-    {"topology",                                        OPTION_TOPOLOGY, "FILE", 0, "Topology in the format of the ns-3 HPCC simulator",
-     1},
+    {"out",                                                            OPTION_OUT, "DIR", 0, "Where the results go; made if need be", 0},
+    {"seed",                                                           OPTION_SEED, "N", 0, "Of all chance, instead of the scenario's", 0},
+    {"set",                         OPTION_SET, "KEY=VALUE", 0,
+     "A field of the scenario: switches.buffer=4MiB, hosts.cc=timely", 0},
+    {"topology",                                                                OPTION_TOPOLOGY, "FILE", 0, "Topology as the ns-3 HPCC simulator has it", 1},
     {"flows",OPTION_FLOWS, "FILE", 0, "Flows in its format", 1},
-    {"profile",                                       OPTION_PROFILE, "NAME", 0,
-     "hpcc-compat: frames, buffers and pauses as that simulator has them", 1},
-    {"buffer-mib",                                       OPTION_BUFFER, "N", 0, "Of each switch; without it 32", 1},
-    {"watchdog",                                    OPTION_WATCHDOG, "DETECT,RESTORE", 0,
-     "A PFC watchdog that drops, as 200ms,200ms; without it none", 1},
-    {0                            },
+    {"profile",                                                               OPTION_PROFILE, "NAME", 0, "hpcc-compat: frames, buffers and pauses as there", 1},
+    {"cc",                                                               OPTION_CC, "NAME", 0, IMPORT_CC "; without it none", 1},
+    {"buffer-mib",                                                            OPTION_BUFFER, "N", 0, "Of each switch; without it 32", 1},
+    {"watchdog",                                                     OPTION_WATCHDOG, "DETECT,RESTORE", 0, "A PFC watchdog that drops, as 200ms,200ms",
+     1},
+    {0},
 };
 
 static const struct argp fabric_argp = {
@@ -178,6 +206,8 @@ static void load(struct options *o, struct scenario *s)
         scenario_hpcc_compat(&s->config);
         if (o->buffer_bytes != 0)
             s->config.switches.buffer_bytes = o->buffer_bytes;
+        if (o->cc != NULL)
+            set_cc(&s->config, o->cc);
         if (o->watchdog != NULL)
             read_watchdog(o->watchdog, &s->config);
         ok = scenario_import_topology(s, o->topology, &error) &&

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "nic/cc/cc.h"
+
 enum {
     FABRIC_PRIORITIES = 8,
     FABRIC_DSCPS = 64,
@@ -98,6 +100,7 @@ struct fabric_hosts {
     bool cnp_by_ack;   /* the echo of a mark is a flag of the ACK; else packets of their own */
     uint64_t cnp_interval_ps; /* between two CNPs of a flow */
     uint64_t timeout_ps;      /* without progress, all that is not acknowledged is sent again; 0 */
+    const char *cc;           /* of CC_NAMES; NULL: none */
     uint64_t window_bytes;    /* in flight of a flow; 0: no limit */
 };
 

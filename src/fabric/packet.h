@@ -19,14 +19,15 @@ enum packet_kind {
 };
 
 enum packet_flag {
-    PACKET_CE = 1,   /* congestion experienced */
-    PACKET_ECHO = 2, /* an ACK that says so */
-    PACKET_LAST = 4,
+    PACKET_CE = 1,    /* congestion experienced */
+    PACKET_ECHO = 2,  /* an ACK that says so */
+    PACKET_PROBE = 4, /* its time back is wanted, or is here */
 };
 
 struct packet {
-    uint64_t at_ps; /* when it has arrived whole, while it is on a wire */
-    uint64_t seq;   /* first byte in its flow; of an ACK, all before it has come */
+    uint64_t at_ps;   /* when it has arrived whole, while it is on a wire */
+    uint64_t sent_ps; /* of a probe */
+    uint64_t seq;     /* first byte in its flow; of an ACK, all before it has come */
     uint32_t next;
     uint32_t flow;
     uint32_t dst;     /* index of the host */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * source.c: a host that is no NIC: flows of bytes, each frame acknowledged, go-back-N when one is
- * missing. Flows of a priority take turns, a frame each. What waits for its start, its pace or its
- * timeout stands in the host's heap.
+ * missing; with congestion control (nic/cc) or without. Flows of a priority take turns, a frame
+ * each. What waits for its start, its pace or its timeout stands in the host's heap.
  */
 #include <assert.h>
 #include <errno.h>
@@ -23,6 +23,10 @@ struct flow {
     uint8_t priority;
     bool started, in_ring, done;
     struct heap_node timer; /* start, then timeout */
+    struct heap_node pace;  /* when its rate lets it send again */
+    uint64_t next_ps;       /* the same, passed or not */
+    uint64_t probe_ps;      /* when the probe under way left; 0: none is */
+    struct cc cc;
     uint64_t start_ps, fct_ps;
     uint32_t group, next_waiting; /* of those that wait for the same group */
     /* The receiver's. */
@@ -32,8 +36,12 @@ struct flow {
     bool gap;        /* told the sender that something is missing */
 };
 
+enum { PROBE_LOST_US = 300 };
+
 struct source {
-    struct heap heap;
+    struct heap heap;  /* timers of flows */
+    struct heap paced; /* and their paces */
+    struct cc_params cc;
     uint32_t ring[FABRIC_PRIORITIES]; /* whose turn it is; PACKET_NONE: nobody has anything */
 };
 
@@ -45,11 +53,14 @@ static struct flow *flow_of(struct heap_node *n)
 static void arm(struct fabric *f, struct endpoint *e)
 {
     struct source *s = e->state;
-    struct heap_node *n = heap_first(&s->heap);
-    if (n == NULL)
+    const struct heap_node *timer = heap_first(&s->heap), *pace = heap_first(&s->paced);
+    uint64_t at = timer != NULL ? timer->time_ns : FABRIC_NEVER; /* heaps here count in ps */
+    if (pace != NULL && pace->time_ns < at)
+        at = pace->time_ns;
+    if (at == FABRIC_NEVER)
         sched_remove(&f->sched, e->timer);
-    else if (sched_time_ps(&f->sched, e->timer) != n->time_ns)
-        sched_put(&f->sched, e->timer, n->time_ns > f->sched.now_ps ? n->time_ns : f->sched.now_ps);
+    else if (sched_time_ps(&f->sched, e->timer) != at)
+        sched_put(&f->sched, e->timer, at > f->sched.now_ps ? at : f->sched.now_ps);
 }
 
 static void ring_leave(struct fabric *f, struct endpoint *e, struct flow *w)
@@ -99,10 +110,37 @@ static bool may_send(const struct fabric *f, const struct flow *w)
 /* The flow may have got something to send. */
 static void wake(struct fabric *f, struct endpoint *e, struct flow *w)
 {
-    if (w->in_ring || !may_send(f, w))
+    if (w->in_ring || heap_holds(&w->pace) || !may_send(f, w))
         return;
     ring_join(f, e, w);
     egress_kick(f, e->port);
+}
+
+/* What the rate says about the frame that leaves now: whether the next one has to wait. */
+static void pace(struct fabric *f, struct endpoint *e, struct flow *w, uint32_t bytes)
+{
+    struct source *s = e->state;
+    uint64_t now = f->sched.now_ps;
+    cc_sent(&w->cc, &s->cc, now / 1000, bytes);
+    uint64_t rate = cc_rate(&w->cc, &s->cc, now / 1000);
+    if (rate >= s->cc.line_bps)
+        return;
+    uint64_t from = w->next_ps > now ? w->next_ps : now;
+    w->next_ps = from + (bytes + f->config.gap_bytes) * UINT64_C(8000000000000) / rate;
+    ring_leave(f, e, w);
+    heap_put(&s->paced, &w->pace, w->next_ps);
+    arm(f, e);
+}
+
+/* One probe at a time; one without an answer is given up. */
+static void probe(struct fabric *f, struct flow *w, struct packet *k)
+{
+    uint64_t now = f->sched.now_ps;
+    if (w->probe_ps != 0 && now - w->probe_ps < PROBE_LOST_US * FABRIC_US)
+        return;
+    w->probe_ps = now;
+    k->flags |= PACKET_PROBE;
+    k->sent_ps = now;
 }
 
 static uint32_t source_pull(struct fabric *f, struct endpoint *e, unsigned priority)
@@ -133,12 +171,17 @@ static uint32_t source_pull(struct fabric *f, struct endpoint *e, unsigned prior
     s->ring[priority] = w->ring_next;
     if (!may_send(f, w))
         ring_leave(f, e, w);
+    if (s->cc.algorithm != CC_NONE) {
+        if (cc_wants_rtt(&s->cc))
+            probe(f, w, &f->pool.packet[packet]);
+        pace(f, e, w, f->pool.packet[packet].bytes);
+    }
     return packet;
 }
 
 /* An answer to a data frame. */
 static void answer(struct fabric *f, struct endpoint *e, struct flow *w, enum packet_kind kind,
-                   uint8_t flags)
+                   uint8_t flags, uint64_t sent_ps)
 {
     const struct fabric_hosts *h = &f->config.hosts;
     uint32_t packet = packet_take(&f->pool);
@@ -151,6 +194,7 @@ static void answer(struct fabric *f, struct endpoint *e, struct flow *w, enum pa
         priority = h->cnp_priority;
     f->pool.packet[packet] = (struct packet){
         .seq = w->expected,
+        .sent_ps = sent_ps,
         .flow = w->index,
         .dst = w->src,
         .hash = w->back_hash,
@@ -171,12 +215,14 @@ static void data_arrived(struct fabric *f, struct endpoint *e, const struct pack
     if ((k->flags & PACKET_CE) != 0 && !by_ack &&
         (w->cnp_ps == 0 || now - (w->cnp_ps - 1) >= f->config.hosts.cnp_interval_ps)) {
         w->cnp_ps = now + 1;
-        answer(f, e, w, PACKET_CNP, 0);
+        answer(f, e, w, PACKET_CNP, 0, 0);
     }
-    uint8_t echo = (k->flags & PACKET_CE) != 0 && by_ack ? PACKET_ECHO : 0;
+    uint8_t echo = k->flags & PACKET_PROBE;
+    if ((k->flags & PACKET_CE) != 0 && by_ack)
+        echo |= PACKET_ECHO;
     if (k->seq > w->expected) {
         if (!w->gap)
-            answer(f, e, w, PACKET_NAK, echo);
+            answer(f, e, w, PACKET_NAK, echo, k->sent_ps);
         w->gap = true;
         return;
     }
@@ -184,7 +230,7 @@ static void data_arrived(struct fabric *f, struct endpoint *e, const struct pack
         w->expected += k->payload_bytes;
         w->gap = false;
     }
-    answer(f, e, w, PACKET_ACK, echo);
+    answer(f, e, w, PACKET_ACK, echo, k->sent_ps);
 }
 
 static void go_back(struct fabric *f, struct endpoint *e, struct flow *w)
@@ -213,6 +259,8 @@ static void finish(struct fabric *f, struct endpoint *e, struct flow *w)
     w->done = true;
     w->fct_ps = f->sched.now_ps - w->start_ps;
     ring_leave(f, e, w);
+    if (heap_holds(&w->pace))
+        heap_remove(&s->paced, &w->pace);
     if (heap_holds(&w->timer))
         heap_remove(&s->heap, &w->timer);
     arm(f, e);
@@ -221,13 +269,28 @@ static void finish(struct fabric *f, struct endpoint *e, struct flow *w)
         group_done(f, &f->group[w->group]);
 }
 
+static void tell_cc(struct fabric *f, struct endpoint *e, struct flow *w, const struct packet *k)
+{
+    const struct cc_params *p = &((struct source *)e->state)->cc;
+    uint64_t now = f->sched.now_ps;
+    if (k->kind == PACKET_CNP || (k->flags & PACKET_ECHO) != 0) {
+        w->cnps++;
+        cc_cnp(&w->cc, p, now / 1000);
+    }
+    if (k->kind == PACKET_NAK)
+        cc_nak(&w->cc, p);
+    if ((k->flags & PACKET_PROBE) != 0 && k->sent_ps == w->probe_ps) {
+        w->probe_ps = 0;
+        cc_rtt(&w->cc, p, (now - k->sent_ps) / 1000);
+    }
+}
+
 static void answer_arrived(struct fabric *f, struct endpoint *e, const struct packet *k)
 {
     struct flow *w = &f->flow[k->flow];
     if (w->done)
         return;
-    if (k->kind == PACKET_CNP || (k->flags & PACKET_ECHO) != 0)
-        w->cnps++;
+    tell_cc(f, e, w, k);
     if (k->kind == PACKET_CNP)
         return;
     if (k->seq > w->acked) {
@@ -261,6 +324,10 @@ static void source_timer(struct fabric *f, struct endpoint *e)
     struct source *s = e->state;
     uint64_t now = f->sched.now_ps, timeout = f->config.hosts.timeout_ps;
     struct heap_node *n;
+    while ((n = heap_first(&s->paced)) != NULL && n->time_ns <= now) {
+        heap_remove(&s->paced, n);
+        wake(f, e, (struct flow *)((char *)n - offsetof(struct flow, pace)));
+    }
     while ((n = heap_first(&s->heap)) != NULL && n->time_ns <= now) {
         struct flow *w = flow_of(n);
         if (!w->started) {
@@ -293,6 +360,13 @@ static int hosts_create(struct fabric *f)
         if (s == NULL)
             return -ENOMEM;
         heap_init(&s->heap);
+        heap_init(&s->paced);
+        uint32_t link = f->port[f->endpoint[i].port].link;
+        const char *cc = f->config.hosts.cc != NULL ? f->config.hosts.cc : "none";
+        if (!cc_params_named(&s->cc, cc, f->topology.link[link].rate_bps)) {
+            free(s);
+            return -EINVAL;
+        }
         for (unsigned p = 0; p < FABRIC_PRIORITIES; p++)
             s->ring[p] = PACKET_NONE;
         f->endpoint[i].ops = &source_ops;
@@ -313,6 +387,7 @@ static void flow_init(struct fabric *f, uint32_t i)
     w->hash = hash_mix(i);
     w->back_hash = hash_mix(i ^ UINT64_C(1) << 32);
     w->start_ps = w->fct_ps = FABRIC_NEVER;
+    cc_start(&w->cc, &((struct source *)f->endpoint[w->src].state)->cc);
     w->group = spec->group;
     f->totals.bytes += w->bytes;
     if (w->group != FABRIC_NO_GROUP)
@@ -339,6 +414,8 @@ int source_create(struct fabric *f)
         flows[f->node[f->flow_spec[i].src].host]++;
     for (uint32_t i = 0; rc == 0 && i < f->hosts; i++)
         rc = heap_grow(&((struct source *)f->endpoint[i].state)->heap, flows[i]);
+    for (uint32_t i = 0; rc == 0 && i < f->hosts; i++)
+        rc = heap_grow(&((struct source *)f->endpoint[i].state)->paced, flows[i]);
     free(flows);
     for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++)
         flow_init(f, i);
@@ -351,8 +428,10 @@ void source_free(struct fabric *f)
 {
     for (uint32_t i = 0; f->endpoint != NULL && i < f->hosts; i++) {
         struct source *s = f->endpoint[i].state;
-        if (s != NULL)
+        if (s != NULL) {
             heap_fini(&s->heap);
+            heap_fini(&s->paced);
+        }
         free(s);
     }
     free(f->flow);

@@ -20,6 +20,7 @@ void scenario_init(struct scenario *s)
 void scenario_free(struct scenario *s)
 {
     free(s->title);
+    free(s->cc);
     free(s->is_switch);
     free(s->link);
     free(s->flow);

@@ -14,6 +14,7 @@ enum { SCENARIO_ERROR_BYTES = 512, SCENARIO_NAME_BYTES = 24, SCENARIO_MAX_SETS =
 
 struct scenario {
     char *title;
+    char *cc; /* what config.hosts.cc points to, if it is not a constant */
     struct fabric_config config;
     struct fabric_topology topology;
     uint8_t *is_switch; /* these are what topology and config point to */

@@ -258,11 +258,12 @@ static bool read_switches(struct reader *r, const struct field *root, struct fab
     return read_alpha(r, &f, c) && read_quanta(r, &f, c) && read_ecn(r, &f, c);
 }
 
-static bool read_hosts(struct reader *r, const struct field *root, struct fabric_hosts *h)
+static bool read_hosts(struct reader *r, const struct field *root, struct fabric_hosts *h,
+                       char **owned)
 {
-    struct field f;
+    struct field f, value;
     reader_get(r, root, "hosts", &f);
-    if (!reader_keys(r, &f, "payload window timeout ack_priority cnp_priority cnp_interval"))
+    if (!reader_keys(r, &f, "payload window timeout ack_priority cnp_priority cnp_interval cc"))
         return false;
     h->payload_bytes =
         (uint32_t)get_quantity(r, &f, "payload", QUANTITY_BYTES, 1, 9000, h->payload_bytes);
@@ -271,6 +272,11 @@ static bool read_hosts(struct reader *r, const struct field *root, struct fabric
     h->ack_priority = (uint8_t)get_count(r, &f, "ack_priority", 0, 7, h->ack_priority);
     h->cnp_priority = (uint8_t)get_count(r, &f, "cnp_priority", 0, 7, h->cnp_priority);
     h->cnp_interval_ps = get_time(r, &f, "cnp_interval", MAX_TIME_PS, h->cnp_interval_ps);
+    reader_get(r, &f, "cc", &value);
+    reader_choice(r, &value, CC_NAMES, 0);
+    const char *cc = reader_text(r, &value);
+    if (cc != NULL && !r->failed)
+        h->cc = *owned = strdup(cc);
     return !r->failed;
 }
 
@@ -483,7 +489,7 @@ static bool read_scenario(struct reader *r, struct scenario *s)
     s->config.seed = get_quantity(r, &root, "seed", QUANTITY_COUNT, 0, UINT64_MAX, s->config.seed);
     s->config.limit_ps = get_time(r, &root, "limit", MAX_TIME_PS, 0);
     return read_topology(r, &root, s) && read_switches(r, &root, &s->config.switches) &&
-           read_hosts(r, &root, &s->config.hosts) && read_workload(r, &root, s) &&
+           read_hosts(r, &root, &s->config.hosts, &s->cc) && read_workload(r, &root, s) &&
            read_watchdog(r, &root, &s->config) && read_faults(r, &root, s);
 }
 

@@ -58,6 +58,12 @@ def storm(out, total):
     demand(max(paused) > total["end_ns"] // 2, f"host 0 was paused for {paused} ns")
 
 
+def cured(_, total):
+    uncured = summary(fabric(os.path.join(SCENARIOS, "rack16-incast-storm.yaml"))[0])
+    demand(total["drops"] == 0, total)
+    demand(5 * total["pauses"] < uncured["pauses"], f"{total}\n{uncured}")
+
+
 def limited(_, total):
     demand(total["pauses"] == 0 and total["drops"] == 0, total)
 
@@ -100,6 +106,8 @@ def go_back_n(out, total):
 # Each example: exit code, whether all flows finish, what else it shows.
 EXAMPLES = {
     "rack16-incast-storm": (0, storm),
+    "storm-cured-by-dcqcn": (0, cured),
+    "storm-cured-by-ztr-rtt": (0, cured),
     "storm-limited-concurrency": (0, limited),
     "victim-flow": (0, victim),
     "deadlock-ring": (STALLED, deadlock),
@@ -144,6 +152,17 @@ def incast_drains():
     demand(abs(last_ns(out) - 1322810) <= 100, f"the last flow took {last_ns(out)} ns")  # V02
     demand(abs(total["max_queue_bytes"] - 15384992) <= 1048, total)
     demand(total["drops"] == total["pauses"] == 0, total)
+
+
+def congestion_control():
+    """Each one that an import knows finishes; one that heeds marks is paused less."""
+    words = ("star16.txt", "incast15_1MiB.txt", "--buffer-mib", "4", "--cc")
+    pauses = {}
+    for name in ("none", "dcqcn-hw", "dcqcn-paper", "timely", "ztr-target"):
+        total = summary(imports(*words, name)[0])
+        demand(total["finished"] == 15 and total["drops"] == 0, f"{name}: {total}")
+        pauses[name] = total["pauses"]
+    demand(max(pauses["dcqcn-hw"], pauses["dcqcn-paper"]) < pauses["none"] / 2, pauses)
 
 
 def ring():
@@ -201,6 +220,8 @@ REFUSED = {
         UNAVAILABLE,
         "switches.buffer: 300000 bytes are less than reserve and headroom",
     ),
+    "cc_unknown": ([*IMPORT, "hpcc-compat", "--cc", "cubic", *OUT], USAGE, "'cubic' is unknown"),
+    "cc_for_scenario": (["run", STAR, "--cc", "none", *OUT], USAGE, "for imports"),
     "watchdog_wrong": (
         [*IMPORT, "hpcc-compat", "--watchdog", "200ms", *OUT],
         USAGE,
@@ -215,7 +236,7 @@ def cases(tap):
     for name in EXAMPLES:
         tap.run("example_" + name.replace("-", "_"), example, name)
     tap.run("examples_are_all_here", examples_are_all_here)
-    for function in (one_flow, incast_drains, ring, same_bytes):
+    for function in (one_flow, incast_drains, congestion_control, ring, same_bytes):
         tap.run(function.__name__, function)
     for name, (words, status, pattern) in REFUSED.items():
         tap.run("refused_" + name, told, words, status, pattern)

@@ -97,6 +97,35 @@ static void receive__cnps_apart(void **state)
     rig_end(&r);
 }
 
+/* case_129: marks alone change nothing, only PFC acts; with DCQCN pauses fall sharply. Nothing is
+ * lost either way. */
+static void case_129_marks_need_dcqcn(void **state)
+{
+    (void)state;
+    static const char *const cc[] = {"none", "dcqcn-hw", "dcqcn-paper"};
+    uint64_t pauses[3], marks[3];
+    for (int i = 0; i < 3; i++) {
+        struct rig r;
+        rig_star(&r, 9, 100, 1000);
+        r.config.hosts.cc = cc[i];
+        r.config.switches.buffer_bytes = 2 << 20;
+        r.config.switches.kmin_bytes = 20000;
+        r.config.switches.kmax_bytes = 80000;
+        for (uint32_t s = 0; s < 8; s++)
+            rig_flow(&r, s, 8, 4000000);
+        assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+        assert_int_equal(r.totals.drops, 0);
+        pauses[i] = r.totals.pauses;
+        marks[i] = r.totals.ecn_marks;
+        rig_end(&r);
+    }
+    assert_true(marks[0] > 1000 && pauses[0] > 100);
+    for (int i = 1; i < 3; i++) {
+        assert_true(marks[i] > 0 && marks[i] < marks[0]);
+        assert_true(pauses[i] * 5 < pauses[0]);
+    }
+}
+
 /* A flow that is never answered: its frames come again after each timeout. */
 static void timer__sends_again(void **state)
 {
@@ -152,7 +181,7 @@ int main(void)
         cmocka_unit_test(pull__takes_turns),      cmocka_unit_test(pull__no_more_than_the_window),
         cmocka_unit_test(receive__goes_back),     cmocka_unit_test(case_132_go_back_n_progresses),
         cmocka_unit_test(receive__cnps_apart),    cmocka_unit_test(timer__sends_again),
-        cmocka_unit_test(group__after_all_of_it),
+        cmocka_unit_test(group__after_all_of_it), cmocka_unit_test(case_129_marks_need_dcqcn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static const char good[] =
     "  response_quanta: 118\n"
     "  ecn: {priorities: [3], kmin: 5KB, kmax: 200KB, pmax: 1%, rate: 40Gbps, at: dequeue}\n"
     "hosts: {payload: 2048, window: 1MB, timeout: 1ms, ack_priority: 7, cnp_priority: 7, "
-    "cnp_interval: 10us}\n"
+    "cnp_interval: 10us, cc: timely}\n"
     "workload:\n"
     "  - {op: flow, from: a, to: c, bytes: 4KiB, start: 3us, priority: 4}\n"
     "  - {op: incast, to: b, senders: 1, rounds: 2, compute: 1us}\n"
@@ -80,6 +80,7 @@ static void read__every_field(void **state)
     assert_true(w->ecn_at_dequeue);
     assert_int_equal(s.config.hosts.payload_bytes, 2048);
     assert_int_equal(s.config.hosts.window_bytes, 1000000);
+    assert_string_equal(s.config.hosts.cc, "timely");
     assert_int_equal(s.flows, 3);
     assert_int_equal(s.flow[0].bytes, 9);
     assert_int_equal(s.flow[0].priority, 4);
@@ -144,9 +145,10 @@ static void read__mistakes(void **state)
          "text.yaml:4: faults.0: there is no link between h0 and h1"                                                                 },
         {STAR WORK "faults:\n  - {fault: mapping, switch: h0}\n",                  "there is no switch 'h0'"                         },
         {STAR WORK "faults:\n  - {fault: flood}\n",                                "faults.0.fault: 'flood' is unknown"              },
+        {STAR WORK "hosts: {cc: cubic}\n",
+         "text.yaml:3: hosts.cc: 'cubic' is unknown; one of these is expected: none"                                                 },
         {STAR WORK "watchdog: {action: bark}\n",                                   "watchdog.action: 'bark' is unknown"              },
         {STAR WORK "seed: -1\n",                                                   "text.yaml:3: seed: '-1' is not a whole number"   },
-        {STAR WORK "seed: [1]\n",                                                  "text.yaml:3: seed: one value is expected"        },
         {"topology:\n  shape: graph\n  hosts: [a, a]\n",
          "text.yaml:3: topology.hosts.1: 'a' is there twice"                                                                         },
         {"topology:\n  shape: graph\n  hosts: [a]\n  links: [{a: a, b: q}]\n",
