@@ -16,6 +16,7 @@
 #include "lab/lab_rig.h"
 #include "lab/lab_settings.h"
 #include "lab/lab_side.h"
+#include "lab/lab_trace.h"
 
 enum { LAB_TCP = LAB_OPS /* as an op: the baseline */, LAB_CASE_BYTES = 96 };
 
@@ -35,8 +36,9 @@ struct lab_end {
     struct lab_control control;
     struct lab_rig rig;
     bool serving;
-    int listener;                    /* -1: none */
-    int data;                        /* TCP connection of the baseline; -1: none yet */
+    int listener; /* -1: none */
+    int data;     /* TCP connection of the baseline; -1: none yet */
+    struct lab_trace trace;
     char message[LAB_MESSAGE_BYTES]; /* why the run cannot go on */
 };
 
@@ -48,6 +50,7 @@ struct lab_result {
     uint64_t elapsed_ns; /* from the first measured message to the last one's end */
     struct lab_side source;
     json_t *target; /* as the target tells it */
+    json_t *trace;  /* lab_trace_json() of this end; NULL where nothing was traced */
 };
 
 /* The exact names of the measures, and where their clocks start and stop. NULL name: there is none.

@@ -190,6 +190,10 @@ int lab_cm_connect(struct lab_cm *cm, struct lab_end *e, struct lab_queue *q)
     if (error == 0)
         error = e->serving ? lab_queue_tell_memory(q)
                            : lab_queue_learn_memory(q, e->control.fd, e->settings.timeout_ns);
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    if (error == 0 && ibv_query_qp(q->qp, &attr, IBV_QP_DEST_QPN, &init) == 0)
+        q->peer.qpn = attr.dest_qp_num;
     if (error != 0 && q->message[0] != '\0')
         lab_message_copy(e->message, q->message);
     return error;

@@ -16,12 +16,16 @@
 #include <unistd.h>
 
 #include "lab/lab_net.h"
+#include "lab/lab_path.h"
 #include "lab/lab_record.h"
 #include "lab/lab_session.h"
 #include "lab/lab_verdict.h"
 
 /* As <sysexits.h> names them, and as the program `verbena` has them. */
 enum { EXIT_USAGE = 64, EXIT_UNAVAILABLE = 69, EXIT_FAILED = 70 };
+#define SOURCE_FILE "source.pcap"
+#define TARGET_FILE "target.pcap"
+
 enum { OPTION_BASE = 256, MAX_OPTIONS = 64 };
 
 static struct lab_end end = {.listener = -1, .data = -1, .control = {.fd = -1}};
@@ -100,6 +104,21 @@ static void end_progress(void)
         fputs("\r\033[K", stderr);
 }
 
+/* Paths are told instead of figures, which are of one message each. */
+static int write_text(const json_t *record)
+{
+    size_t i;
+    json_t *c;
+    int failed = end.trace.on ? 0 : lab_report_write(record, stdout);
+    json_array_foreach(json_object_get(record, "cases"), i, c)
+    {
+        const json_t *path = json_object_get(c, "path");
+        if (failed == 0 && path != NULL)
+            failed = lab_path_write(path, stdout);
+    }
+    return failed;
+}
+
 /* What cannot be written is told, and the run has failed. */
 static int report(const struct lab_run *run, const char *error)
 {
@@ -108,7 +127,7 @@ static int report(const struct lab_run *run, const char *error)
         error != NULL
             ? EXIT_UNAVAILABLE
             : (int)json_integer_value(json_object_get(json_object_get(record, "verdict"), "exit"));
-    int failed = json_file == stdout ? 0 : lab_report_write(record, stdout);
+    int failed = json_file == stdout ? 0 : write_text(record);
     if (failed != 0)
         code = complain(EXIT_FAILED, "cannot write the report: %s", strerror(-failed));
     if (json_file != NULL && (failed = lab_record_write(record, json_file)) != 0)
@@ -151,7 +170,16 @@ static int serve(int fd, const uint8_t key[LAB_KEY_BYTES])
     return error == 0 ? 0 : EXIT_UNAVAILABLE;
 }
 
-static int serve_local(const uint8_t key[LAB_KEY_BYTES], pid_t parent)
+/* Where Verbena's NIC of this end writes its packets; other NICs do not look. */
+static void capture_to(const char *folder, const char *name)
+{
+    if (!end.trace.on)
+        return;
+    snprintf(end.trace.capture, sizeof(end.trace.capture), "%s/%s", folder, name);
+    setenv("VERBENA_PCAP", end.trace.capture, 1);
+}
+
+static int serve_local(const uint8_t key[LAB_KEY_BYTES], pid_t parent, const char *folder)
 {
     char message[LAB_MESSAGE_BYTES];
     role = " (target)";
@@ -160,16 +188,16 @@ static int serve_local(const uint8_t key[LAB_KEY_BYTES], pid_t parent)
         return EXIT_FAILED;
     end.serving = true;
     end.settings.given = 0;
+    capture_to(folder, TARGET_FILE);
     int fd = lab_net_accept(end.listener, end.settings.timeout_ns, message);
     return fd < 0 ? complain(EXIT_FAILED, "%s", message) : serve(fd, key);
 }
 
-static int cmd_local(int argc, char **argv)
+/* Both ends as two processes. */
+static int run_local(const char *folder)
 {
     uint8_t key[LAB_KEY_BYTES];
     char message[LAB_MESSAGE_BYTES];
-    parse(argc, argv, LAB_ROLE_LOCAL, "Measures between two processes of this machine.");
-    open_json();
     lab_key_random(key);
     end.listener = lab_net_listen("127.0.0.1", 0, message);
     if (end.listener < 0)
@@ -178,7 +206,8 @@ static int cmd_local(int argc, char **argv)
     if (child < 0)
         return complain(EXIT_UNAVAILABLE, "fork: %s", strerror(errno));
     if (child == 0)
-        exit(serve_local(key, parent));
+        exit(serve_local(key, parent, folder));
+    capture_to(folder, SOURCE_FILE);
     int fd =
         lab_net_connect("127.0.0.1", lab_net_port(end.listener), end.settings.timeout_ns, message);
     int code = fd < 0 ? complain(EXIT_UNAVAILABLE, "%s", message) : drive(fd, key);
@@ -188,6 +217,39 @@ static int cmd_local(int argc, char **argv)
     waitpid(child, &status, 0);
     if (code == LAB_EXIT_PASSED && status != 0)
         code = complain(EXIT_FAILED, "the target's process ended with status 0x%x", status);
+    return code;
+}
+
+static int cmd_local(int argc, char **argv)
+{
+    parse(argc, argv, LAB_ROLE_LOCAL, "Measures between two processes of this machine.");
+    open_json();
+    return run_local("");
+}
+
+static void remove_captures(const char *folder)
+{
+    static const char *const files[] = {SOURCE_FILE, TARGET_FILE};
+    for (unsigned i = 0; i < 2; i++) {
+        char path[64];
+        snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
+static int cmd_path(int argc, char **argv)
+{
+    char folder[] = "/tmp/verbena-lab-XXXXXX";
+    parse(argc, argv, LAB_ROLE_PATH,
+          "Shows the path of one message of each operation between two processes of this machine.");
+    lab_settings_for_path(&end.settings);
+    end.trace.on = true;
+    open_json();
+    if (mkdtemp(folder) == NULL)
+        return complain(EXIT_UNAVAILABLE, "cannot make a folder in /tmp: %s", strerror(errno));
+    int code = run_local(folder);
+    remove_captures(folder);
     return code;
 }
 
@@ -252,6 +314,7 @@ static const struct {
     int (*main)(int argc, char **argv);
 } commands[] = {
     {"local", cmd_local},
+    {"path",  cmd_path },
     {"serve", cmd_serve},
     {"run",   cmd_run  },
     {"key",   cmd_key  },
@@ -272,5 +335,5 @@ int main(int argc, char **argv)
         return commands[i].main(argc - 1, argv + 1);
     }
     return complain(EXIT_USAGE,
-                    "is followed by local, serve, run or key; `verbena help lab' tells more");
+                    "is followed by local, path, serve, run or key; `verbena help lab' tells more");
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "lab/lab_path.h"
 #include "lab/lab_verdict.h"
 
 static json_t *rounded(double value, double steps)
@@ -74,6 +75,11 @@ static json_t *case_json(const struct lab_settings *s, const struct lab_run *run
                   (json_int_t)r->elapsed_ns, "gbps", rounded(lab_verdict_gbps(r), 1e6),
                   "messages_per_s", rounded(lab_verdict_rate(r), 1), "measures", measures, "source",
                   lab_side_json(&r->source), "target", r->target);
+    if (r->trace != NULL && r->c.op != LAB_TCP)
+        json_object_set_new(o, "path",
+                            lab_path_make((enum lab_op)r->c.op, (enum lab_transport)s->transport,
+                                          r->c.size, r->trace,
+                                          json_object_get(r->target, "trace")));
     if (throughput > 0)
         json_object_set_new(o, "throughput_ratio_tcp", rounded(throughput, 1e4));
     if (limit > 0)

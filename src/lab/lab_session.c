@@ -307,6 +307,16 @@ static int equip(struct lab_end *e, const struct lab_case *c, struct equipment *
     return error;
 }
 
+/* The last message is the one that is traced. */
+static void start_trace(struct lab_end *e, const struct lab_case *c, const struct lab_queue *q)
+{
+    struct lab_trace *t = &e->trace;
+    t->sequence = c->first + lab_case_messages(c) - 1;
+    t->own_qpn = (uint32_t)q->self.qpn;
+    t->peer_qpn = (uint32_t)q->peer.qpn;
+    memset(t->at_ns, 0, sizeof(t->at_ns));
+}
+
 /* r: the source's, NULL at the target. */
 static int move(struct lab_end *e, const struct lab_case *c, struct lab_side *side,
                 struct lab_result *r)
@@ -315,6 +325,7 @@ static int move(struct lab_end *e, const struct lab_case *c, struct lab_side *si
     int error = c->op == LAB_TCP ? 0 : equip(e, c, &x, side);
     if (error == 0)
         error = join(e, c->op == LAB_TCP ? NULL : &x.q, &x.cm);
+    start_trace(e, c, &x.q);
     if (error == 0)
         error = run_data(e, c, &x, side, r);
     if (error == 0 && r != NULL)
@@ -324,6 +335,8 @@ static int move(struct lab_end *e, const struct lab_case *c, struct lab_side *si
     /* The source's queue stays until the target has ended, too: it may owe it an answer. */
     if (error == 0 && r != NULL && (r->target = receive(e, "result")) == NULL)
         error = -EPIPE;
+    if (error == 0 && r != NULL && e->trace.on)
+        r->trace = lab_trace_json(&e->trace);
     error = prefer_peer(e, error);
     lab_cm_disconnect(&x.cm);
     lab_queue_close(&x.q);
@@ -435,6 +448,7 @@ void lab_run_clear(struct lab_run *run)
     for (unsigned i = 0; run->results != NULL && i < run->planned; i++) {
         lab_side_clear(&run->results[i].source);
         json_decref(run->results[i].target);
+        json_decref(run->results[i].trace);
     }
     free(run->results);
     json_decref(run->target);
@@ -477,8 +491,12 @@ static int serve_case(struct lab_end *e, const json_t *o)
     snprintf(doing, sizeof(doing), "running %s", lab_case_say(&c, what));
     e->control.doing = doing;
     error = move(e, &c, &side, NULL);
-    if (error == 0)
-        error = from_control(e, lab_control_send(&e->control, "result", lab_side_json(&side)));
+    if (error == 0) {
+        json_t *result = lab_side_json(&side);
+        if (e->trace.on)
+            json_object_set_new(result, "trace", lab_trace_json(&e->trace));
+        error = from_control(e, lab_control_send(&e->control, "result", result));
+    }
     lab_side_clear(&side);
     e->control.doing = "between cases";
     return error;

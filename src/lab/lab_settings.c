@@ -32,34 +32,36 @@ struct rule {
 #define AT(field) offsetof(struct lab_settings, field)
 #define ANY       (LAB_ROLE_LOCAL | LAB_ROLE_SERVE | LAB_ROLE_RUN)
 #define MEASURES  (LAB_ROLE_LOCAL | LAB_ROLE_RUN)
+#define PATH      (LAB_ROLE_PATH | ANY)
 #define REMOTE    (LAB_ROLE_SERVE | LAB_ROLE_RUN)
 
 const struct lab_setting lab_setting_table[] = {
-    {"op",           "LIST",    "Operations, of write, write-imm, read, send, atomic",                    true,  ANY           },
-    {"transport",    "NAME",    "rc, uc or ud",                                                           true,  ANY           },
-    {"size",         "LIST",    "Bytes of a message, for example 64,4KiB,1MiB",                           true,  ANY           },
+    {"op",           "LIST",    "Operations, of write, write-imm, read, send, atomic",                    true,  PATH          },
+    {"transport",    "NAME",    "rc, uc or ud",                                                           true,  PATH          },
+    {"size",         "LIST",    "Bytes of a message, for example 64,4KiB,1MiB",                           true,  PATH          },
     {"depth",        "LIST",    "How many messages are under way at once",                                true,  ANY           },
-    {"slots",        "N",       "Slots of the pool",                                                      true,  ANY           },
-    {"slot-bytes",   "BYTES",   "Size of a slot",                                                         true,  ANY           },
+    {"slots",        "N",       "Slots of the pool",                                                      true,  PATH          },
+    {"slot-bytes",   "BYTES",   "Size of a slot",                                                         true,  PATH          },
     {"iterations",   "N",       "Messages that are measured, for each case; 0: 1000, or 128 MiB of them",
      true,                                                                                                       ANY           },
     {"warmup",       "N",       "Messages before those",                                                  true,  ANY           },
     {"signal-every", "N",       "One work request in N asks for a completion",                            true,  ANY           },
     {"buffers",      "LIST",
-     "Where copies hide: of direct, bounce, gather, temporary, pool, inline, register",                   true,  ANY           },
-    {"wait",         "HOW",     "poll, or event: sleep until the device wakes us",                        true,  ANY           },
-    {"connect",      "HOW",     "control: by what both ends tell; cm: by librdmacm",                      true,  ANY           },
+     "Where copies hide: of direct, bounce, gather, temporary, pool, inline, register",                   true,  PATH          },
+    {"wait",         "HOW",     "poll, or event: sleep until the device wakes us",                        true,  PATH          },
+    {"connect",      "HOW",     "control: by what both ends tell; cm: by librdmacm",                      true,  PATH          },
     {"baseline",     "on",      "The same over TCP, and memcpy: on or off",                               true,  ANY           },
-    {"timeout",      "TIME",    "Give up when nothing moves for so long",                                 true,  ANY           },
-    {"retry",        "TIME",    "uc and ud: send again what is not acknowledged for so long",             true,  ANY           },
+    {"timeout",      "TIME",    "Give up when nothing moves for so long",                                 true,  PATH          },
+    {"retry",        "TIME",    "uc and ud: send again what is not acknowledged for so long",             true,  PATH          },
     {"plant",        "FAULT",   "Prove the detectors: wrong-data, stale-data or early-reuse",             true,  ANY           },
-    {"device",       "NAME",    "RDMA device; else the one of the address in use",                        false, ANY           },
-    {"gid-index",    "N",       "Entry of its GID table",                                                 false, ANY           },
+    {"device",       "NAME",    "RDMA device; else the one of the address in use",                        false, PATH          },
+    {"gid-index",    "N",       "Entry of its GID table",                                                 false, PATH          },
     {"key",          "FILE",    "The key that both ends share; `lab key FILE' makes one",                 false, REMOTE        },
     {"peer",         "HOST",    "Where `lab serve' runs",                                                 false, LAB_ROLE_RUN  },
     {"listen",       "ADDRESS", "Be reached by this address only",                                        false, LAB_ROLE_SERVE},
     {"port",         "N",       "TCP port of the control connection",                                     false, REMOTE        },
-    {"json",         "FILE",    "Write the record of the run to FILE; - is standard output",              false, MEASURES      },
+    {"json",         "FILE",    "Write the record of the run to FILE; - is standard output",              false,
+     LAB_ROLE_PATH | MEASURES                                                                                                  },
     {"max-p99",      "TIME",    "Fail when the 99th percentile of a measure is above",                    false, MEASURES      },
     {"min-gbps",     "GBPS",    "Fail when the throughput of a case is below",                            false, MEASURES      },
     {"min-ratio",    "RATIO",   "Fail when the throughput of a case is below so many times TCP's",        false,
@@ -542,6 +544,19 @@ int lab_settings_check(struct lab_settings *s, char message[LAB_MESSAGE_BYTES])
         return -EINVAL;
     }
     return check_ways(s, message);
+}
+
+void lab_settings_for_path(struct lab_settings *s)
+{
+    enum { BEFORE = 8, PATIENT_NS = 1000000000 };
+    if ((s->given >> lab_settings_find("size") & 1) == 0)
+        s->sizes = (struct lab_list){1, {s->transport == LAB_UD ? 1024 : 65536}};
+    if ((s->given >> lab_settings_find("retry") & 1) == 0)
+        s->retry_ns = PATIENT_NS; /* what is only slow is not to be seen twice */
+    s->depths = (struct lab_list){1, {1}};
+    s->iterations = 1;
+    s->warmup = BEFORE;
+    s->baseline = 0;
 }
 
 int lab_settings_agree(const struct lab_settings *here, const struct lab_settings *peer,

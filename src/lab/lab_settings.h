@@ -99,7 +99,7 @@ struct lab_settings {
 
 enum { LAB_ANY_GID = 256 };
 
-enum lab_roles { LAB_ROLE_LOCAL = 1, LAB_ROLE_SERVE = 2, LAB_ROLE_RUN = 4 };
+enum lab_roles { LAB_ROLE_LOCAL = 1, LAB_ROLE_SERVE = 2, LAB_ROLE_RUN = 4, LAB_ROLE_PATH = 8 };
 
 /* One row of the table. */
 struct lab_setting {
@@ -128,6 +128,8 @@ int lab_settings_check(struct lab_settings *s, char message[LAB_MESSAGE_BYTES]);
  * differs. */
 int lab_settings_agree(const struct lab_settings *here, const struct lab_settings *peer,
                        char message[LAB_MESSAGE_BYTES]);
+/* One message of each operation and size after a few others, and one at a time. */
+void lab_settings_for_path(struct lab_settings *s);
 /* The agreed ones of peer take the place of those here. */
 void lab_settings_adopt(struct lab_settings *here, const struct lab_settings *peer);
 

@@ -122,10 +122,24 @@ static int post_one(struct source *s, uint64_t sequence)
         s->asked = 0;
     name_operation(s, &wr, sequence);
     s->again_ns[slot] = lab_now_ns();
+    lab_trace_at(&s->e->trace, sequence, LAB_AT_POST);
     int error = lab_queue_post(s->q, &wr, sequence, ask);
-    if (error == 0 && s->c->op == LAB_WRITE)
+    lab_trace_at(&s->e->trace, sequence, LAB_AT_POSTED);
+    if (error == 0 && s->c->op == LAB_WRITE) {
+        lab_trace_at(&s->e->trace, sequence, LAB_AT_WORD);
         error = lab_queue_note(s->q, LAB_NOTE_WRITTEN, sequence, s->c->size);
+        lab_trace_at(&s->e->trace, sequence, LAB_AT_WORDED);
+    }
     return from_queue(s, error);
+}
+
+static int make(struct source *s, uint64_t sequence)
+{
+    lab_trace_rest(&s->e->trace, sequence);
+    lab_trace_at(&s->e->trace, sequence, LAB_AT_MAKE);
+    int error = lab_buffers_make(s->b, s->c, sequence);
+    lab_trace_at(&s->e->trace, sequence, LAB_AT_MADE);
+    return error;
 }
 
 /* 1: posted one. */
@@ -139,8 +153,8 @@ static int post_next(struct source *s)
     lab_slot_release(p, slot);
     if (p->slot[slot].owner != LAB_FREE)
         return 0; /* its completion has not been seen */
-    int error = acknowledged_by_peer(s) ? lab_buffers_make(s->b, s->c, s->next)
-                                        : from_pool(s, lab_slot_offer(p, slot, s->next));
+    int error =
+        acknowledged_by_peer(s) ? make(s, s->next) : from_pool(s, lab_slot_offer(p, slot, s->next));
     s->posted_ns[slot] = lab_now_ns();
     if (s->next == s->c->first + s->c->warmup)
         s->begun_ns = s->posted_ns[slot];
@@ -205,10 +219,14 @@ static int take_data(struct source *s, uint64_t sequence, uint32_t slot)
     int error = 0;
     if (s->c->op == LAB_ATOMIC) {
         check_atomic(s, sequence, slot);
+        lab_trace_at(&s->e->trace, sequence, LAB_AT_CHECKED);
     } else {
         struct lab_expect expect = lab_case_expect(s->e, s->c, sequence);
         lab_side_check(&s->r->source, lab_slot_bytes(p, slot), &expect);
+        lab_trace_at(&s->e->trace, sequence, LAB_AT_CHECKED);
+        lab_trace_at(&s->e->trace, sequence, LAB_AT_ANSWER);
         error = from_queue(s, lab_queue_note(s->q, LAB_NOTE_ACK, sequence, s->c->size));
+        lab_trace_at(&s->e->trace, sequence, LAB_AT_ANSWERED);
     }
     if (error == 0)
         error = from_pool(s, lab_slot_acknowledge(p, slot, sequence));
@@ -223,6 +241,7 @@ static int take_completion(struct source *s, const struct lab_done *d)
     /* What was sent again has been complete before. */
     if (d->asked && measured(s, d->sequence) && s->complete <= d->sequence)
         lab_hist_add(&s->r->completion, lab_now_ns() - s->posted_ns[slot]);
+    lab_trace_at(&s->e->trace, d->sequence, LAB_AT_COMPLETED);
     lab_buffers_complete(s->b, slot);
     int error = from_pool(s, lab_slot_complete(p, slot));
     if (s->complete <= d->sequence)
@@ -235,6 +254,7 @@ static int take_note(struct source *s, const struct lab_note *n)
     if (s->c->op == LAB_READ) {
         if (n->kind != LAB_NOTE_READY || n->sequence != s->ready || s->ready >= s->end)
             return protocol(s, "no right notice", n->sequence);
+        lab_trace_at(&s->e->trace, n->sequence, LAB_AT_TOLD);
         s->ready++;
         return 0;
     }
@@ -246,6 +266,7 @@ static int take_note(struct source *s, const struct lab_note *n)
     }
     if (n->kind != LAB_NOTE_ACK || n->sequence >= s->next || again)
         return protocol(s, "an acknowledgement", n->sequence);
+    lab_trace_at(&s->e->trace, n->sequence, LAB_AT_ACKNOWLEDGED);
     if (measured(s, n->sequence))
         lab_hist_add(&s->r->acknowledged, lab_now_ns() - s->posted_ns[slot]);
     int error = from_pool(s, lab_slot_acknowledge(&s->e->rig.pool, slot, n->sequence));

@@ -76,11 +76,16 @@ static int make_readable(struct target *t)
 {
     while (t->next < t->end && t->next - t->done < t->c->depth && lab_queue_has_room(t->q, 1)) {
         uint8_t *bytes = lab_slot_bytes(&t->e->rig.pool, lab_case_slot(t->e, t->next));
+        lab_trace_rest(&t->e->trace, t->next);
+        lab_trace_at(&t->e->trace, t->next, LAB_AT_MAKE);
         int error = lab_case_make(t->e, t->side, t->c, t->next, bytes);
+        lab_trace_at(&t->e->trace, t->next, LAB_AT_MADE);
         if (error == 0)
             error = lab_case_post(t->e, t->c, t->next);
+        lab_trace_at(&t->e->trace, t->next, LAB_AT_WORD);
         if (error == 0)
             error = from_queue(t, lab_queue_note(t->q, LAB_NOTE_READY, t->next, t->c->size));
+        lab_trace_at(&t->e->trace, t->next, LAB_AT_WORDED);
         if (error != 0)
             return error;
         t->next++;
@@ -122,6 +127,14 @@ static int start(struct target *t)
     return error;
 }
 
+static int answer(struct target *t, uint64_t sequence)
+{
+    lab_trace_at(&t->e->trace, sequence, LAB_AT_ANSWER);
+    int error = from_queue(t, lab_queue_note(t->q, LAB_NOTE_ACK, sequence, t->c->size));
+    lab_trace_at(&t->e->trace, sequence, LAB_AT_ANSWERED);
+    return error;
+}
+
 /* The message is here: looked at, its slot offered again, acknowledged, in this order, so that
  * there is always a receive for what the acknowledgement allows to come. */
 static int take_message(struct target *t, uint64_t sequence)
@@ -131,16 +144,17 @@ static int take_message(struct target *t, uint64_t sequence)
     struct lab_expect expect = lab_case_expect(t->e, t->c, sequence);
     if (sequence != t->next || sequence >= t->end)
         return protocol(t, "another message");
+    lab_trace_at(&t->e->trace, sequence, LAB_AT_TOLD);
     int error = from_pool(t, lab_slot_complete(p, slot));
     if (error == 0) {
         lab_side_check(t->side, lab_slot_bytes(p, slot), &expect);
+        lab_trace_at(&t->e->trace, sequence, LAB_AT_CHECKED);
         error = from_pool(t, lab_slot_acknowledge(p, slot, sequence));
     }
     t->next++;
     if (error == 0 && sequence + t->c->depth < t->end)
         error = offer(t, sequence + t->c->depth);
-    return error == 0 ? from_queue(t, lab_queue_note(t->q, LAB_NOTE_ACK, sequence, t->c->size))
-                      : error;
+    return error == 0 ? answer(t, sequence) : error;
 }
 
 /* Over UC and UD what comes may be the first, a copy, or the word of data that was lost. What is
@@ -157,9 +171,11 @@ static int take_unreliable(struct target *t, uint64_t sequence, const uint8_t *b
     bool may_be_lost = t->c->op != LAB_SEND && place->tries < TRIES;
     if (sequence >= t->end || sequence >= t->next + t->c->depth)
         return protocol(t, "another message");
+    lab_trace_at(&t->e->trace, sequence, LAB_AT_TOLD);
     if (again) {
         t->side->duplicates++;
     } else if (lab_side_check_lossy(t->side, bytes, &expect, may_be_lost)) {
+        lab_trace_at(&t->e->trace, sequence, LAB_AT_CHECKED);
         place->here = true;
         for (; t->next < t->end && t->place[lab_case_slot(t->e, t->next)].here; t->next++)
             t->place[lab_case_slot(t->e, t->next)] = (struct place){0};
@@ -168,9 +184,7 @@ static int take_unreliable(struct target *t, uint64_t sequence, const uint8_t *b
         return 0;
     }
     /* A full send queue loses the acknowledgement, which the source then asks for again. */
-    return lab_queue_has_room(t->q, 1)
-               ? from_queue(t, lab_queue_note(t->q, LAB_NOTE_ACK, sequence, t->c->size))
-               : 0;
+    return lab_queue_has_room(t->q, 1) ? answer(t, sequence) : 0;
 }
 
 /* Receives come in the order of arrival, so their slots are not those of the messages. */
@@ -197,6 +211,7 @@ static int take_acknowledgement(struct target *t, uint64_t sequence)
     uint32_t slot = lab_case_slot(t->e, sequence);
     if (sequence != t->done || sequence >= t->next)
         return protocol(t, "an acknowledgement");
+    lab_trace_at(&t->e->trace, sequence, LAB_AT_ACKNOWLEDGED);
     int error = from_pool(t, lab_slot_complete(p, slot));
     if (error == 0)
         error = from_pool(t, lab_slot_acknowledge(p, slot, sequence));

@@ -148,6 +148,58 @@ def buffers(*words, ops="write,write-imm,send", ways=",".join(WAYS), absent=0):
             demand(spent == (WAYS[case["buffers"]] == part), f"{part}: {case['buffers']} {end}")
 
 
+# What each path must have at the least, in this order; the rest depends on when the NIC answers.
+ACKNOWLEDGED = ["target: has looked at each byte", "target: acknowledgement goes into",
+                "source: has the far application's"]
+PATHS = {
+    ("rc", "write"): ["source: makes", "source: reads memory", "target: data arrive", "target: is told",
+                      *ACKNOWLEDGED],
+    ("rc", "write-imm"): ["source: makes", "source: reads memory", "target: data arrive",
+                          "target: is told", *ACKNOWLEDGED],
+    ("rc", "read"): ["target: makes", "source: is told", "source: goes into the send queue",
+                     "target: reads memory", "source: data arrive", "source: polls the completion",
+                     "source: has looked at each byte", "target: has the far application's"],
+    ("rc", "send"): ["source: makes", "source: reads memory", "target: data arrive", *ACKNOWLEDGED],
+    ("rc", "atomic"): ["source: goes into", "source: sends the request", "target: the request arrives",
+                       "source: polls the completion"],
+    ("uc", "write"): ["source: makes", "source: reads memory", "target: data arrive", *ACKNOWLEDGED],
+    ("uc", "write-imm"): ["source: makes", "source: reads memory", "target: data arrive",
+                          *ACKNOWLEDGED],
+    ("uc", "send"): ["source: makes", "source: reads memory", "target: data arrive", *ACKNOWLEDGED],
+    ("ud", "send"): ["source: makes", "source: reads memory", "target: data arrive", *ACKNOWLEDGED],
+}
+
+
+def path(transport, *words):
+    """Every operation: each step that there must be, numbered, and in order."""
+    out, _ = lab("path", "--transport", transport, "--timeout", "20s", "--json", "-", *words)
+    found = {case["op"]: case["path"] for case in json.loads(out)["cases"]}
+    wanted = {op for of, op in PATHS if of == transport}
+    demand(set(found) == wanted, f"paths of {sorted(found)}, wanted {sorted(wanted)}")
+    for op, walk in found.items():
+        steps = [f"{s['end']}: {s['what']}" for s in walk["steps"]]
+        at = 0
+        for want in PATHS[transport, op]:
+            end, _, what = want.partition(": ")
+            while at < len(steps) and not (steps[at].startswith(end + ":") and what in steps[at]):
+                at += 1
+            demand(at < len(steps), f"{op}: no '{want}' in its place:\n" + "\n".join(steps))
+        demand([s["number"] for s in walk["steps"]] == list(range(1, len(steps) + 1)), "numbers")
+        demand(all(s["proves"] and s["not"] for s in walk["steps"]), "a step proves nothing")
+        begins = [s["begin_ns"] for s in walk["steps"]]
+        demand(begins == sorted(begins) and begins[0] == 0, f"times {begins}")
+
+
+def path_text():
+    out, _ = lab("path", "--op", "write", "--size", "16KiB")
+    for text in ("The path of one write of 16384 bytes over rc", "does not prove:", "------>",
+                 "RDMA WRITE First, PSN "):
+        demand(text in out, f"no '{text}' in:\n{out}")
+    left = [name for name in os.listdir("/tmp") if name.startswith("verbena-lab-")
+            and os.path.exists(os.path.join("/tmp", name, "source.pcap"))]
+    demand(not left, f"left behind: {left}")
+
+
 def unreliable(transport, *words, size="64,1KiB"):
     record = local("--transport", transport, "--size", size, "--depth", "1,4", *words)
     ops = ["send"] if transport == "ud" else ["write", "write-imm", "send"]
@@ -215,7 +267,8 @@ def thresholds():
 def usage():
     for words, says in (
         ([], "no command"),
-        (["measure"], "local, serve, run or key"),
+        (["measure"], "local, path, serve, run or key"),
+        (["path", "--depth", "2"], "unrecognized option"),
         (["--nic", "other", "local"], "neither verbena nor system"),
         (["local", "--size", "1"], "--size: 1 is too small"),
         (["local", "--op", "fly"], "--op: 'fly' is none of"),
@@ -241,7 +294,7 @@ def every_option_documented():
     with open(page, encoding="utf-8") as text:
         manual = set(re.findall(r"\*(--[a-z0-9-]+)\*", text.read()))
     offered = set()
-    for words in ([], ["local"], ["run"], ["serve"]):
+    for words in ([], ["local"], ["path"], ["run"], ["serve"]):
         out, _ = lab(*words, "--help")
         offered |= set(re.findall(r"(--[a-z0-9-]+)", out))
     demand(manual == offered - {"--usage"}, f"only one has {manual ^ offered}")
@@ -497,6 +550,10 @@ def cases(tap):
     one("buffers", buffers, absent=3 + 4)
     one("buffers_events", buffers, "--wait", "event", "--signal-every", "3", absent=3 + 4)
     one("buffers_uc", buffers, "--transport", "uc", ways="bounce,gather,temporary")
+    for transport in ("rc", "uc", "ud"):
+        one(f"path_{transport}", path, transport)
+    one("path_cm_events", path, "rc", "--connect", "cm", "--wait", "event", "--size", "4KiB")
+    one("path_text", path_text)
     one("lossy_uc", lossy, "uc")
     one("lossy_ud", lossy, "ud")
     one("lossy_rc", lossy_rc)

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lab_path.c: points and packets of both ends become steps in the order of their times; packets of
+ * one direction that follow one another at one end are one step.
+ */
+#include "lab/lab_path.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/lab_capture.h"
+#include "lab/lab_trace.h"
+
+enum { TEXT_BYTES = 200, MAX_STEPS = 512 };
+
+/* What a step is about; a packet's kind follows from its opcode, direction and the operation. */
+enum kind {
+    APPLICATION, /* and the library, in its calls */
+    DATA,
+    REQUEST,
+    WORD,
+    READY,
+    ANSWER,
+    ACKNOWLEDGE,
+    OTHER,
+};
+
+struct step {
+    long long begin_ns, end_ns;
+    bool target;
+    bool packet, sent;
+    enum kind kind;
+    char what[TEXT_BYTES];
+    const char *proves, *fails; /* to prove */
+    unsigned count;             /* packets */
+    uint32_t first_psn, last_psn;
+    uint8_t first_opcode, last_opcode;
+};
+
+struct walk {
+    enum lab_op op;
+    enum lab_transport transport;
+    struct step step[MAX_STEPS];
+    unsigned steps;
+};
+
+/* From one point to another; where nothing lies between, both are the same. */
+static const struct {
+    enum lab_point begin, end;
+} spans[] = {
+    {LAB_AT_MAKE,         LAB_AT_MADE        },
+    {LAB_AT_POST,         LAB_AT_POSTED      },
+    {LAB_AT_WORD,         LAB_AT_WORDED      },
+    {LAB_AT_COMPLETED,    LAB_AT_COMPLETED   },
+    {LAB_AT_TOLD,         LAB_AT_TOLD        },
+    {LAB_AT_CHECKED,      LAB_AT_CHECKED     },
+    {LAB_AT_ANSWER,       LAB_AT_ANSWERED    },
+    {LAB_AT_ACKNOWLEDGED, LAB_AT_ACKNOWLEDGED},
+};
+
+static void tell(struct step *s, const char *what, const char *proves, const char *fails)
+{
+    snprintf(s->what, TEXT_BYTES, "%s", what);
+    s->proves = proves;
+    s->fails = fails;
+}
+
+/* What a completion means depends on who was to do what. */
+static void tell_completion(const struct walk *w, struct step *s)
+{
+    const char *what = "application: polls the completion";
+    if (w->transport != LAB_RC)
+        tell(s, what, "the NIC needs the slot no longer",
+             "that anything has arrived: nobody acknowledges over this transport");
+    else if (w->op == LAB_READ)
+        tell(s, what, "the data are here, as they were when the far NIC read them",
+             "that the far application has noticed anything");
+    else if (w->op == LAB_ATOMIC)
+        tell(s, what, "the word was changed once, and what it was before is here",
+             "that the far application has noticed anything");
+    else
+        tell(s, what, "the far NIC has all of it, and answered",
+             w->op == LAB_SEND ? "that the far application has looked at it"
+                               : "that the far application knows of it");
+}
+
+static void tell_point(const struct walk *w, struct step *s, enum lab_point begin)
+{
+    switch (begin) {
+    case LAB_AT_MAKE:
+        tell(s, "application: makes the contents in a slot, with their checksum",
+             "what is to arrive, byte by byte", "anything outside of this process");
+        break;
+    case LAB_AT_POST:
+        tell(s, "library: the work request goes into the send queue",
+             "the NIC may use the slot from now on", "that it has, or that anything has left");
+        break;
+    case LAB_AT_WORD:
+        tell(s, "library: the word of it goes into the send queue, as a Send",
+             "what the far application will be told", "that it has been told");
+        break;
+    case LAB_AT_COMPLETED:
+        tell_completion(w, s);
+        break;
+    case LAB_AT_TOLD:
+        tell(s, "application: is told, by a completion of its own", "there is something to look at",
+             "that it is whole");
+        break;
+    case LAB_AT_CHECKED:
+        tell(s, "application: has looked at each byte", "the data are whole, and of this message",
+             "that the other end knows");
+        break;
+    case LAB_AT_ANSWER:
+        tell(s, "library: the application's acknowledgement goes into the send queue",
+             "this end needs the slot no longer", "that the other end knows");
+        break;
+    default:
+        tell(s, "application: has the far application's acknowledgement",
+             "the far application had the data whole; the slot may be used again",
+             "that the far NIC knows that we have it");
+        break;
+    }
+}
+
+static const char *describe(enum kind kind, bool sent)
+{
+    switch (kind) {
+    case DATA:
+        return sent ? "NIC: reads memory and sends" : "NIC: data arrive and go into memory";
+    case REQUEST:
+        return sent ? "NIC: sends the request" : "NIC: the request arrives";
+    case WORD:
+        return sent ? "NIC: sends the word of it" : "NIC: the word of it arrives";
+    case READY:
+        return sent ? "NIC: sends the word that data are ready"
+                    : "NIC: the word that data are ready arrives";
+    case ANSWER:
+        return sent ? "NIC: sends the application's acknowledgement"
+                    : "NIC: the application's acknowledgement arrives";
+    case ACKNOWLEDGE:
+        return sent ? "NIC: acknowledges to the far NIC" : "NIC: is acknowledged by the far NIC";
+    default:
+        return sent ? "NIC: sends" : "NIC: receives";
+    }
+}
+
+/* What packets prove: by what they are, and whether they left or came. */
+static void tell_proof(struct step *s)
+{
+    static const char *const proofs[2][2][2] = {
+  /* others: came, left */
+        {{"what is here, in this order", "that the application knows"},
+         {"what has left, in this order", "that it arrives"}                },
+ /* acknowledgements: came, left */
+        {{"the far NIC has all up to this PSN", "that the far application knows"},
+         {"this NIC has all up to this PSN", "that the far NIC hears of it"}},
+    };
+    s->proves = proofs[s->kind == ACKNOWLEDGE][s->sent][0];
+    s->fails = proofs[s->kind == ACKNOWLEDGE][s->sent][1];
+}
+
+static void tell_packets(struct step *s)
+{
+    char first[32], last[32];
+    tell_proof(s);
+    lab_capture_opcode(s->first_opcode, first);
+    lab_capture_opcode(s->last_opcode, last);
+    if (s->count == 1)
+        snprintf(s->what, TEXT_BYTES, "%s: %s, PSN %u", describe(s->kind, s->sent), first,
+                 s->first_psn);
+    else
+        snprintf(s->what, TEXT_BYTES, "%s: %u packets, %s, PSN %u to %s, PSN %u",
+                 describe(s->kind, s->sent), s->count, first, s->first_psn, last, s->last_psn);
+}
+
+static bool is_send(uint8_t opcode)
+{
+    return (opcode & 0x1f) <= 5;
+}
+
+/* Sends are data, or words in one or the other direction. to_target: which way it goes. */
+static enum kind kind_of(const struct walk *w, uint8_t opcode, bool to_target)
+{
+    unsigned which = opcode & 0x1f;
+    if (is_send(opcode)) {
+        if (w->op == LAB_READ)
+            return to_target ? ANSWER : READY;
+        return !to_target ? ANSWER : w->op == LAB_SEND ? DATA : WORD;
+    }
+    if (which == 0x11)
+        return ACKNOWLEDGE;
+    if (which == 0x0c || which == 0x13 || which == 0x14)
+        return REQUEST;
+    return which <= 0x12 ? DATA : OTHER;
+}
+
+static long long integer(const json_t *o, const char *name)
+{
+    return json_integer_value(json_object_get(o, name));
+}
+
+static void add_points(struct walk *w, const json_t *trace, bool target)
+{
+    const json_t *at = json_object_get(trace, "points");
+    for (unsigned i = 0; i < sizeof(spans) / sizeof(spans[0]) && w->steps < MAX_STEPS; i++) {
+        const char *begin = lab_point_name(spans[i].begin), *end = lab_point_name(spans[i].end);
+        struct step *s = &w->step[w->steps];
+        if (json_object_get(at, begin) == NULL)
+            continue;
+        *s = (struct step){.begin_ns = integer(at, begin), .target = target, .kind = APPLICATION};
+        s->end_ns = json_object_get(at, end) != NULL ? integer(at, end) : s->begin_ns;
+        tell_point(w, s, spans[i].begin);
+        w->steps++;
+    }
+}
+
+/* When the packet left the other end, since the message began; -1 where it did not. */
+static long long left_at(const json_t *other, uint8_t opcode, uint32_t psn, long long since_ns)
+{
+    size_t i;
+    json_t *p;
+    json_array_foreach(json_object_get(other, "packets"), i, p)
+    {
+        if (json_is_true(json_object_get(p, "sent")) && integer(p, "opcode") == opcode &&
+            integer(p, "psn") == psn && integer(p, "ns") >= since_ns)
+            return integer(p, "ns");
+    }
+    return -1;
+}
+
+/* Those since the message began; the ones before are of messages before. The time of a packet is
+ * when the NIC's engine last looked at the clock: one that came cannot have come before it left. */
+static void add_packets(struct walk *w, const json_t *trace, const json_t *other, bool target,
+                        long long since_ns)
+{
+    struct step *last = NULL;
+    size_t i;
+    json_t *p;
+    json_array_foreach(json_object_get(trace, "packets"), i, p)
+    {
+        long long ns = integer(p, "ns");
+        uint8_t opcode = (uint8_t)integer(p, "opcode");
+        uint32_t psn = (uint32_t)integer(p, "psn");
+        bool sent = json_is_true(json_object_get(p, "sent"));
+        enum kind kind = kind_of(w, opcode, sent != target);
+        long long left_ns = sent ? ns : left_at(other, opcode, psn, since_ns);
+        ns = ns < left_ns ? left_ns : ns;
+        if (left_ns < since_ns)
+            continue;
+        if (last == NULL || last->sent != sent || last->kind != kind || kind == ACKNOWLEDGE) {
+            if (w->steps == MAX_STEPS)
+                return;
+            last = &w->step[w->steps++];
+            *last = (struct step){.begin_ns = ns,
+                                  .target = target,
+                                  .packet = true,
+                                  .sent = sent,
+                                  .kind = kind,
+                                  .first_psn = psn,
+                                  .first_opcode = opcode};
+        }
+        last->end_ns = ns;
+        last->last_psn = psn;
+        last->last_opcode = opcode;
+        last->count++;
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct step *x = a, *y = b;
+    if (x->begin_ns != y->begin_ns)
+        return x->begin_ns < y->begin_ns ? -1 : 1;
+    return (int)y->sent - (int)x->sent; /* what left did so before it came */
+}
+
+static long long first_of(const struct walk *w)
+{
+    long long first = INT64_MAX;
+    for (unsigned i = 0; i < w->steps; i++)
+        first = w->step[i].begin_ns < first ? w->step[i].begin_ns : first;
+    return first;
+}
+
+static json_t *step_json(const struct step *s, unsigned number, long long since_ns)
+{
+    json_t *o = json_pack("{s:i,s:s,s:s,s:I,s:I,s:s,s:s}", "number", (int)number, "end",
+                          s->target ? "target" : "source", "what", s->what, "begin_ns",
+                          (json_int_t)(s->begin_ns - since_ns), "end_ns",
+                          (json_int_t)(s->end_ns - since_ns), "proves", s->proves, "not", s->fails);
+    if (s->packet)
+        json_object_set_new(o, "packets",
+                            json_pack("{s:b,s:i,s:i,s:i}", "sent", s->sent, "count", (int)s->count,
+                                      "first_psn", (int)s->first_psn, "last_psn",
+                                      (int)s->last_psn));
+    return o;
+}
+
+json_t *lab_path_make(enum lab_op op, enum lab_transport transport, uint32_t size,
+                      const json_t *source, const json_t *target)
+{
+    struct walk *w = calloc(1, sizeof(*w));
+    json_t *steps = json_array();
+    bool packets = false;
+    if (w == NULL)
+        return steps;
+    w->op = op;
+    w->transport = transport;
+    add_points(w, source, false);
+    add_points(w, target, true);
+    long long since_ns = first_of(w);
+    add_packets(w, source, target, false, since_ns);
+    add_packets(w, target, source, true, since_ns);
+    qsort(w->step, w->steps, sizeof(w->step[0]), compare);
+    for (unsigned i = 0; i < w->steps; i++) {
+        packets |= w->step[i].packet;
+        if (w->step[i].packet)
+            tell_packets(&w->step[i]);
+        json_array_append_new(steps, step_json(&w->step[i], i + 1, since_ns));
+    }
+    free(w);
+    return json_pack("{s:s,s:s,s:I,s:b,s:o}", "op", lab_op_name(op), "transport",
+                     lab_transport_name(transport), "size", (json_int_t)size, "packets", packets,
+                     "steps", steps);
+}
+
+static const char *text(const json_t *o, const char *name)
+{
+    const char *t = json_string_value(json_object_get(o, name));
+    return t != NULL ? t : "?";
+}
+
+enum { LEFT = 0, RIGHT = 44, ROW_BYTES = 56, ARROW_BYTES = 16 };
+
+/* One row a step: the source on the left, the target on the right, packets between them. */
+static void draw_step(FILE *out, const json_t *s)
+{
+    const json_t *packets = json_object_get(s, "packets");
+    bool target = strcmp(text(s, "end"), "target") == 0;
+    char row[ROW_BYTES + 1], number[8];
+    memset(row, ' ', ROW_BYTES);
+    row[ROW_BYTES] = '\0';
+    row[LEFT] = row[RIGHT] = '|';
+    int n = snprintf(number, sizeof(number), "%lld", integer(s, "number") % 1000 + 0LL);
+    char *at = row + (target ? RIGHT : LEFT);
+    *at = 'o';
+    memcpy(at + 2, number, (size_t)n);
+    if (packets != NULL) {
+        bool right = json_is_true(json_object_get(packets, "sent")) != target;
+        char *arrow = row + (target ? RIGHT - ARROW_BYTES - 2 : LEFT + 6);
+        memset(arrow, '-', ARROW_BYTES);
+        arrow[right ? ARROW_BYTES - 1 : 0] = right ? '>' : '<';
+    }
+    for (char *end = row + ROW_BYTES; end > row && end[-1] == ' '; end--)
+        end[-1] = '\0';
+    fprintf(out, "%10.1f  %s\n", (double)integer(s, "begin_ns") / 1e3, row);
+}
+
+static void draw(FILE *out, const json_t *steps)
+{
+    size_t i;
+    json_t *s;
+    fprintf(out, "\n%10s  %-*s%s\n", "us", RIGHT, "source", "target");
+    json_array_foreach(steps, i, s) draw_step(out, s);
+}
+
+int lab_path_write(const json_t *path, FILE *out)
+{
+    const json_t *steps = json_object_get(path, "steps");
+    size_t i;
+    json_t *s;
+    errno = 0;
+    fprintf(out, "\nThe path of one %s of %lld bytes over %s, times in us since it began:\n\n",
+            text(path, "op"), (long long)integer(path, "size"), text(path, "transport"));
+    json_array_foreach(steps, i, s)
+    {
+        fprintf(out, "%3lld  %9.1f .. %.1f  %s, %s\n", (long long)integer(s, "number"),
+                (double)integer(s, "begin_ns") / 1e3, (double)integer(s, "end_ns") / 1e3,
+                text(s, "end"), text(s, "what"));
+        fprintf(out, "       proves: %s; does not prove: %s\n", text(s, "proves"), text(s, "not"));
+    }
+    if (json_is_true(json_object_get(path, "packets")))
+        fprintf(out, "\nA packet's time is when the NIC's engine last looked at the clock before "
+                     "it passed.\n");
+    else
+        fprintf(out, "\nPackets are not shown: this NIC writes no capture.\n");
+    draw(out, steps);
+    if (fflush(out) != 0)
+        return errno != 0 ? -errno : -EIO;
+    return 0;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lab_trace.c: the capture's times are of the wall clock, ours are not: one reading of both tells
+ * how far they are apart.
+ */
+#include "lab/lab_trace.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lab/lab_capture.h"
+
+enum { REST_NS = 20000000 };
+
+static const char *const names[LAB_POINTS] = {
+    "make",      "made", "post",    "posted", "word",     "worded",
+    "completed", "told", "checked", "answer", "answered", "acknowledged",
+};
+
+const char *lab_point_name(enum lab_point p)
+{
+    return names[p];
+}
+
+void lab_trace_rest(const struct lab_trace *t, uint64_t sequence)
+{
+    struct timespec rest = {0, REST_NS};
+    if (t->on && sequence == t->sequence)
+        nanosleep(&rest, NULL);
+}
+
+static int64_t wall_ahead_ns(void)
+{
+    struct timespec wall;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    return (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec - (int64_t)lab_now_ns();
+}
+
+static uint8_t *read_file(const char *file, size_t *size)
+{
+    struct stat st;
+    uint8_t *bytes = NULL;
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0 &&
+        (bytes = malloc((size_t)st.st_size)) != NULL) {
+        ssize_t n = read(fd, bytes, (size_t)st.st_size);
+        *size = n > 0 ? (size_t)n : 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    return bytes;
+}
+
+static json_t *packets(const struct lab_trace *t)
+{
+    json_t *all = json_array();
+    struct lab_capture c;
+    struct lab_packet p;
+    size_t size = 0;
+    uint8_t *bytes = t->capture[0] != '\0' ? read_file(t->capture, &size) : NULL;
+    int64_t ahead_ns = wall_ahead_ns();
+    bool open = bytes != NULL && lab_capture_open(&c, bytes, size);
+    while (open && lab_capture_next(&c, &p)) {
+        if (p.dest_qpn != t->own_qpn && p.dest_qpn != t->peer_qpn)
+            continue;
+        json_array_append_new(all, json_pack("{s:I,s:b,s:i,s:i,s:i}", "ns",
+                                             (json_int_t)((int64_t)p.wall_ns - ahead_ns), "sent",
+                                             p.dest_qpn == t->peer_qpn, "opcode", (int)p.opcode,
+                                             "psn", (int)p.psn, "bytes", (int)p.bytes));
+    }
+    free(bytes);
+    return all;
+}
+
+json_t *lab_trace_json(const struct lab_trace *t)
+{
+    json_t *points = json_object();
+    for (unsigned p = 0; p < LAB_POINTS; p++)
+        if (t->at_ns[p] != 0)
+            json_object_set_new(points, names[p], json_integer((json_int_t)t->at_ns[p]));
+    return json_pack("{s:o,s:o}", "points", points, "packets", packets(t));
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_lab_path.c: traces become steps: their order, packets put together, and what came before it
+ * left.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lab/lab_path.h"
+
+/* A write of two packets and its word: PSN 10 to 12; the answer is PSN 20. Packets of the message
+ * before have lower times. */
+static const char source[] = "{'points': {'make': 1000, 'made': 1500, 'post': 2000, 'posted': "
+                             "3000, 'word': 3100, 'worded': 3300,"
+                             " 'completed': 6000, 'acknowledged': 8000},"
+                             " 'packets': [{'ns': 900, 'sent': true, 'opcode': 10, 'psn': 9},"
+                             " {'ns': 2100, 'sent': true, 'opcode': 6, 'psn': 10}, {'ns': 2200, "
+                             "'sent': true, 'opcode': 8, 'psn': 11},"
+                             " {'ns': 3200, 'sent': true, 'opcode': 4, 'psn': 12},"
+                             " {'ns': 5500, 'sent': false, 'opcode': 17, 'psn': 12}, {'ns': 7500, "
+                             "'sent': false, 'opcode': 4, 'psn': 20}]}";
+static const char target[] =
+    "{'points': {'told': 4000, 'checked': 4500, 'answer': 4600, 'answered': 4900},"
+    " 'packets': [{'ns': 800, 'sent': false, 'opcode': 10, 'psn': 9},"
+    " {'ns': 700, 'sent': false, 'opcode': 6, 'psn': 10}, {'ns': 2300, 'sent': false, 'opcode': 8, "
+    "'psn': 11},"
+    " {'ns': 3300, 'sent': false, 'opcode': 4, 'psn': 12},"
+    " {'ns': 3400, 'sent': true, 'opcode': 17, 'psn': 12}, {'ns': 4700, 'sent': true, 'opcode': 4, "
+    "'psn': 20}]}";
+
+static json_t *load(const char *text)
+{
+    char *copy = strdup(text);
+    for (char *p = copy; *p != '\0'; p++)
+        if (*p == '\'')
+            *p = '"';
+    json_t *o = json_loads(copy, 0, NULL);
+    free(copy);
+    assert_non_null(o);
+    return o;
+}
+
+static json_t *make(enum lab_op op, enum lab_transport transport, const char *from, const char *to)
+{
+    json_t *a = load(from), *b = load(to);
+    json_t *path = lab_path_make(op, transport, 8192, a, b);
+    json_decref(a);
+    json_decref(b);
+    return path;
+}
+
+static void lab_path_make__write(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *end;
+        json_int_t begin_ns, end_ns;
+        const char *what, *proves;
+    } rows[] = {
+        {"source", 0,    500,  "makes the contents",                                               "byte by byte"                   },
+        {"source", 1000, 2000, "goes into the send queue",                                         "may use the slot"               },
+        {"source", 1100, 1200,
+         "reads memory and sends: 2 packets, RDMA WRITE First, PSN 10 to RDMA WRITE Last, PSN 11", "has left"                       },
+        {"target", 1100, 1300, "data arrive and go into memory: 2 packets",                        "is here"                        },
+        {"source", 2100, 2300, "the word of it goes into the send queue",                          "will be told"                   },
+        {"source", 2200, 2200, "sends the word of it: SEND Only, PSN 12",                          "has left"                       },
+        {"target", 2300, 2300, "the word of it arrives",                                           "is here"                        },
+        {"target", 2400, 2400, "acknowledges to the far NIC",                                      "this NIC has all up to this PSN"},
+        {"target", 3000, 3000, "is told",                                                          "something to look at"           },
+        {"target", 3500, 3500, "has looked at each byte",                                          "whole"                          },
+        {"target", 3600, 3900, "acknowledgement goes into the send queue",
+         "needs the slot no longer"                                                                                                 },
+        {"target", 3700, 3700, "sends the application's acknowledgement: SEND Only, PSN 20",
+         "has left"                                                                                                                 },
+        {"source", 4500, 4500, "is acknowledged by the far NIC: Acknowledge, PSN 12",
+         "the far NIC has all"                                                                                                      },
+        {"source", 5000, 5000, "polls the completion",                                             "the far NIC has all of it"      },
+        {"source", 6500, 6500, "the application's acknowledgement arrives",                        "is here"                        },
+        {"source", 7000, 7000, "has the far application's acknowledgement",                        "may be used again"              },
+    };
+    json_t *path = make(LAB_WRITE, LAB_RC, source, target);
+    const json_t *steps = json_object_get(path, "steps");
+    assert_true(json_is_true(json_object_get(path, "packets")));
+    assert_int_equal(json_array_size(steps), sizeof(rows) / sizeof(rows[0]));
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *end, *what, *proves, *fails;
+        json_int_t number, begin_ns, end_ns;
+        assert_int_equal(json_unpack(json_array_get(steps, i), "{s:I,s:s,s:s,s:I,s:I,s:s,s:s}",
+                                     "number", &number, "end", &end, "what", &what, "begin_ns",
+                                     &begin_ns, "end_ns", &end_ns, "proves", &proves, "not",
+                                     &fails),
+                         0);
+        assert_int_equal(number, i + 1);
+        assert_string_equal(end, rows[i].end);
+        if (strstr(what, rows[i].what) == NULL || strstr(proves, rows[i].proves) == NULL)
+            fail_msg("%u: %s: %s", i + 1, what, proves);
+        assert_int_equal(begin_ns, rows[i].begin_ns);
+        assert_int_equal(end_ns, rows[i].end_ns);
+    }
+    json_decref(path);
+}
+
+static bool says(const json_t *path, const char *member, const char *text)
+{
+    size_t i;
+    json_t *s;
+    json_array_foreach(json_object_get(path, "steps"), i, s)
+    {
+        if (strstr(json_string_value(json_object_get(s, member)), text) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* The same completion proves other things of other operations. */
+static void lab_path_make__what_a_completion_proves(void **state)
+{
+    (void)state;
+    static const struct {
+        enum lab_op op;
+        enum lab_transport transport;
+        const char *proves, *fails;
+    } rows[] = {
+        {LAB_WRITE,  LAB_RC, "the far NIC has all of it", "that the far application knows of it"},
+        {LAB_SEND,   LAB_RC, "the far NIC has all of it", "has looked at it"                    },
+        {LAB_READ,   LAB_RC, "the data are here",         "has noticed anything"                },
+        {LAB_ATOMIC, LAB_RC, "changed once",              "has noticed anything"                },
+        {LAB_WRITE,  LAB_UC, "needs the slot no longer",  "nobody acknowledges"                 },
+        {LAB_SEND,   LAB_UD, "needs the slot no longer",  "nobody acknowledges"                 },
+    };
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        json_t *path =
+            make(rows[i].op, rows[i].transport, "{'points': {'completed': 5}}", "{'points': {}}");
+        assert_true(says(path, "proves", rows[i].proves));
+        assert_true(says(path, "not", rows[i].fails));
+        assert_false(json_is_true(json_object_get(path, "packets")));
+        json_decref(path);
+    }
+}
+
+/* A Send is data, a word, a notice or an acknowledgement, by operation and direction. */
+static void lab_path_make__what_a_send_is(void **state)
+{
+    (void)state;
+    static const char to_target[] =
+        "{'points': {'post': 1}, 'packets': [{'ns': 2, 'sent': true, 'opcode': 4, 'psn': 1}]}";
+    static const char to_source[] =
+        "{'points': {'told': 1}, 'packets': [{'ns': 2, 'sent': true, 'opcode': 4, 'psn': 1}]}";
+    static const struct {
+        enum lab_op op;
+        const char *to_target, *to_source;
+    } rows[] = {
+        {LAB_WRITE, "sends the word of it",                    "sends the application's acknowledgement"},
+        {LAB_SEND,  "reads memory and sends",                  "sends the application's acknowledgement"},
+        {LAB_READ,  "sends the application's acknowledgement", "sends the word that data are ready"     },
+    };
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        json_t *path = make(rows[i].op, LAB_RC, to_target, "{}");
+        assert_true(says(path, "what", rows[i].to_target));
+        json_decref(path);
+        path = make(rows[i].op, LAB_RC, "{}", to_source);
+        assert_true(says(path, "what", rows[i].to_source));
+        json_decref(path);
+    }
+}
+
+/* The target is a peer: nothing that it tells breaks us. */
+static void lab_path_make__nonsense(void **state)
+{
+    (void)state;
+    static const char *const traces[] = {
+        "{}",
+        "{'points': 5, 'packets': {}}",
+        "{'points': {'told': 'x', 'post': -7, 'other': 1}, 'packets': [5, {}, {'ns': 'x'}]}",
+        "{'packets': [{'ns': 5, 'sent': true, 'opcode': 255, 'psn': -1}]}",
+    };
+    for (unsigned i = 0; i < sizeof(traces) / sizeof(traces[0]); i++) {
+        json_t *path = make(LAB_WRITE, LAB_RC, traces[i], traces[i]);
+        assert_true(json_is_array(json_object_get(path, "steps")));
+        json_decref(path);
+    }
+}
+
+static void lab_path_write__walk_and_timeline(void **state)
+{
+    (void)state;
+    static const char *const wanted[] = {
+        "The path of one write of 8192 bytes over rc",
+        "  3        1.1 .. 1.2  source, NIC: reads memory and sends: 2 packets",
+        "       proves: what has left, in this order; does not prove: that it arrives\n",
+        "       1.1  o 3   --------------->                      |\n",
+        "       2.4  |                         <---------------  o 8\n",
+        "       3.5  |                                           o 10\n",
+        "       5.0  o 14                                        |\n",
+    };
+    char *text = NULL;
+    size_t bytes;
+    json_t *path = make(LAB_WRITE, LAB_RC, source, target);
+    FILE *f = open_memstream(&text, &bytes);
+    assert_int_equal(lab_path_write(path, f), 0);
+    fclose(f);
+    json_decref(path);
+    for (unsigned i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+        if (strstr(text, wanted[i]) == NULL)
+            fail_msg("not there: %s\namong:\n%s", wanted[i], text);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lab_path_make__write),
+        cmocka_unit_test(lab_path_make__what_a_completion_proves),
+        cmocka_unit_test(lab_path_make__what_a_send_is),
+        cmocka_unit_test(lab_path_make__nonsense),
+        cmocka_unit_test(lab_path_write__walk_and_timeline),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
