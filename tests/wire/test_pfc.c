@@ -38,11 +38,11 @@ static void parse__there_and_back(void **state)
 {
     (void)state;
     static const struct pfc_frame rows[] = {
-        {.src = SRC,                               .enabled = 0xff, .quanta = {1, 2, 3, 4, 5, 6, 7, 0xffff}},
-        {.src = SRC,                                        .enabled = 0x81,                                              .quanta = {0x1234, 0, 0, 0, 0, 0, 0, 9}},
-        {.src = SRC},
-        {.src = SRC,                                        .link = true,.quanta = {0x8001}},
-        {.src = SRC,                      .link = true                                             },
+        {SRC, false, 0xff, {1, 2, 3, 4, 5, 6, 7, 0xffff}},
+        {SRC, false, 0x81, {0x1234, 0, 0, 0, 0, 0, 0, 9}},
+        {SRC, false, 0,    {0}                          },
+        {SRC, true,  0,    {0x8001}                     },
+        {SRC, true,  0,    {0}                          },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         uint8_t bytes[PFC_FRAME_BYTES];
