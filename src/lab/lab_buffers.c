@@ -21,7 +21,7 @@ static int fail(struct lab_buffers *b, int error, const char *what)
 
 static uint8_t *heap_of(const struct lab_buffers *b, uint32_t slot)
 {
-    return b->heap + (uint64_t)slot * b->e->rig.pool.slot_bytes;
+    return b->heap == NULL ? NULL : b->heap + (uint64_t)slot * b->e->rig.pool.slot_bytes;
 }
 
 static bool makes_in_heap(enum lab_way way)
