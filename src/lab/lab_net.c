@@ -161,29 +161,35 @@ int lab_net_again(int fd, uint64_t timeout_ns, char message[LAB_MESSAGE_BYTES])
     return again;
 }
 
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    struct sockaddr_storage room;
+};
+
 uint16_t lab_net_port(int fd)
 {
-    struct sockaddr_storage a = {0};
+    union address a = {.room = {0}};
     socklen_t bytes = sizeof(a);
-    getsockname(fd, (struct sockaddr *)&a, &bytes);
-    return ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
-                                         : ((struct sockaddr_in *)&a)->sin_port);
+    getsockname(fd, &a.any, &bytes);
+    return ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
 }
 
 int lab_net_gid(int fd, uint8_t gid[16])
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    struct sockaddr_storage a = {0};
+    union address a = {.room = {0}};
     socklen_t bytes = sizeof(a);
-    if (getsockname(fd, (struct sockaddr *)&a, &bytes) != 0)
+    if (getsockname(fd, &a.any, &bytes) != 0)
         return -errno;
-    if (a.ss_family == AF_INET6) {
-        memcpy(gid, &((struct sockaddr_in6 *)&a)->sin6_addr, 16);
+    if (a.any.sa_family == AF_INET6) {
+        memcpy(gid, &a.v6.sin6_addr, 16);
         return 0;
     }
-    if (a.ss_family != AF_INET)
+    if (a.any.sa_family != AF_INET)
         return -EAFNOSUPPORT;
     memcpy(gid, mapped, 12);
-    memcpy(gid + 12, &((struct sockaddr_in *)&a)->sin_addr, 4);
+    memcpy(gid + 12, &a.v4.sin_addr, 4);
     return 0;
 }

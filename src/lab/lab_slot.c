@@ -262,8 +262,10 @@ static uint32_t damage(const uint8_t *bytes, const struct lab_expect *e)
 {
     struct lab_slot_head want = {MAGIC, e->slot, e->sequence, e->length, 0, 0};
     uint32_t head = (uint32_t)sizeof(want), sum = offsetof(struct lab_slot_head, checksum);
+    uint8_t wanted[sizeof(want)];
+    memcpy(wanted, &want, sizeof(want));
     for (uint32_t i = 0; i < sum; i++)
-        if (bytes[i] != ((const uint8_t *)&want)[i])
+        if (bytes[i] != wanted[i])
             return i;
     uint32_t end = pattern_end(bytes + head, e->length - head, seed_of(e->slot, e->sequence));
     return end < e->length - head ? head + end : sum;
