@@ -44,6 +44,12 @@ void fabric_defaults(struct fabric_config *config)
     };
 }
 
+/* A path MTU of RoCE. */
+static bool engine_payload(uint32_t bytes)
+{
+    return bytes >= 256 && bytes <= 4096 && (bytes & (bytes - 1)) == 0;
+}
+
 static bool config_sane(const struct fabric_config *c)
 {
     const struct fabric_switches *s = &c->switches;
@@ -53,6 +59,7 @@ static bool config_sane(const struct fabric_config *c)
            s->kmin_bytes <= s->kmax_bytes && s->pmax_ppm <= 1000000 && h->payload_bytes >= 1 &&
            h->payload_bytes + h->header_bytes <= FABRIC_MAX_FRAME_BYTES &&
            h->ack_priority < FABRIC_PRIORITIES && h->cnp_priority < FABRIC_PRIORITIES &&
+           (!h->engine || (h->cc == NULL && engine_payload(h->payload_bytes))) &&
            (c->watchdog == WATCHDOG_OFF || c->detect_ps > 0);
 }
 

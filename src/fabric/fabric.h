@@ -92,6 +92,7 @@ struct fabric_switches {
 };
 
 struct fabric_hosts {
+    bool engine;            /* hosts are NIC engines: each flow a pair that writes. cc is none */
     uint32_t payload_bytes; /* of a full packet */
     uint32_t header_bytes;  /* of each data frame, as buffers count it */
     uint32_t ack_bytes, cnp_bytes;

@@ -129,11 +129,14 @@ struct fabric {
     struct flow *flow;
     struct fabric_totals totals;
     struct flow_group *group;
-    struct rng rng;       /* of the wires */
-    uint8_t *waiting;     /* watch.c's scratch, a mask a port */
-    uint32_t started;     /* flows */
-    uint64_t progress_ps; /* when a flow last started or got on */
-    uint64_t check_ps;    /* how often to look */
+    struct engine_flow *engine_flow; /* hosts that are engines only, as the next two */
+    struct roce_headers *headers;    /* of each packet, by its number */
+    uint8_t *memory;                 /* what all regions are of */
+    struct rng rng;                  /* of the wires */
+    uint8_t *waiting;                /* watch.c's scratch, a mask a port */
+    uint32_t started;                /* flows */
+    uint64_t progress_ps;            /* when a flow last started or got on */
+    uint64_t check_ps;               /* how often to look */
     uint32_t next_fault;
     bool full;
     bool weighted;
@@ -222,6 +225,12 @@ uint64_t route_ideal_ps(const struct fabric *f, uint32_t flow);
 int source_create(struct fabric *f);
 void source_free(struct fabric *f);
 void source_result(const struct fabric *f, uint32_t flow, struct fabric_flow_result *out);
+
+/* engine.c: the NIC engine as host. First the devices, then, when the flows are known, the pairs.
+ */
+int engine_create(struct fabric *f);
+int engine_connect_create(struct fabric *f);
+void engine_free(struct fabric *f);
 
 /* watch.c */
 void watch_start(struct fabric *f);

@@ -8,55 +8,24 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "fabric/fabric_priv.h"
-
-struct flow {
-    /* The sender's. */
-    uint64_t next, acked; /* bytes: sent up to, acknowledged up to */
-    uint64_t bytes;
-    uint64_t progress_ps; /* when something was last acknowledged or sent anew */
-    uint32_t ring_next, ring_prev;
-    uint32_t dst; /* index of the host */
-    uint32_t index;
-    uint32_t retries, cnps;
-    uint32_t hash, back_hash;
-    uint8_t priority;
-    bool started, in_ring, done;
-    struct heap_node timer; /* start, then timeout */
-    struct heap_node pace;  /* when its rate lets it send again */
-    uint64_t next_ps;       /* the same, passed or not */
-    uint64_t probe_ps;      /* when the probe under way left; 0: none is */
-    struct cc cc;
-    uint64_t start_ps, fct_ps;
-    uint32_t group, next_waiting; /* of those that wait for the same group */
-    /* The receiver's. */
-    uint64_t expected;
-    uint64_t cnp_ps; /* when the last CNP left, + 1; 0: none did */
-    uint32_t src;    /* index of the host */
-    bool gap;        /* told the sender that something is missing */
-};
+#include "fabric/source.h"
 
 enum { PROBE_LOST_US = 300 };
-
-struct source {
-    struct heap heap;  /* timers of flows */
-    struct heap paced; /* and their paces */
-    struct cc_params cc;
-    uint32_t ring[FABRIC_PRIORITIES]; /* whose turn it is; PACKET_NONE: nobody has anything */
-};
 
 static struct flow *flow_of(struct heap_node *n)
 {
     return (struct flow *)((char *)n - offsetof(struct flow, timer));
 }
 
-static void arm(struct fabric *f, struct endpoint *e)
+void source_arm(struct fabric *f, struct endpoint *e)
 {
     struct source *s = e->state;
     const struct heap_node *timer = heap_first(&s->heap), *pace = heap_first(&s->paced);
     uint64_t at = timer != NULL ? timer->time_ns : FABRIC_NEVER; /* heaps here count in ps */
     if (pace != NULL && pace->time_ns < at)
         at = pace->time_ns;
+    if (s->engine_ps < at)
+        at = s->engine_ps;
     if (at == FABRIC_NEVER)
         sched_remove(&f->sched, e->timer);
     else if (sched_time_ps(&f->sched, e->timer) != at)
@@ -129,7 +98,7 @@ static void pace(struct fabric *f, struct endpoint *e, struct flow *w, uint32_t 
     w->next_ps = from + (bytes + f->config.gap_bytes) * UINT64_C(8000000000000) / rate;
     ring_leave(f, e, w);
     heap_put(&s->paced, &w->pace, w->next_ps);
-    arm(f, e);
+    source_arm(f, e);
 }
 
 /* One probe at a time; one without an answer is given up. */
@@ -249,11 +218,11 @@ static void group_done(struct fabric *f, struct flow_group *g)
         struct endpoint *e = &f->endpoint[w->src];
         w->start_ps = f->sched.now_ps + f->flow_spec[i].start_ps;
         heap_put(&((struct source *)e->state)->heap, &w->timer, w->start_ps);
-        arm(f, e);
+        source_arm(f, e);
     }
 }
 
-static void finish(struct fabric *f, struct endpoint *e, struct flow *w)
+void source_finish(struct fabric *f, struct endpoint *e, struct flow *w)
 {
     struct source *s = e->state;
     w->done = true;
@@ -263,7 +232,7 @@ static void finish(struct fabric *f, struct endpoint *e, struct flow *w)
         heap_remove(&s->paced, &w->pace);
     if (heap_holds(&w->timer))
         heap_remove(&s->heap, &w->timer);
-    arm(f, e);
+    source_arm(f, e);
     f->totals.finished++;
     if (w->group != FABRIC_NO_GROUP && --f->group[w->group].left == 0)
         group_done(f, &f->group[w->group]);
@@ -301,7 +270,7 @@ static void answer_arrived(struct fabric *f, struct endpoint *e, const struct pa
             w->next = w->acked; /* it had gone back, but what it missed arrived */
     }
     if (w->acked == w->bytes)
-        finish(f, e, w);
+        source_finish(f, e, w);
     else if (k->kind == PACKET_NAK && k->seq == w->acked && w->next > w->acked)
         go_back(f, e, w);
     else
@@ -318,6 +287,15 @@ static void source_receive(struct fabric *f, struct endpoint *e, uint32_t packet
         answer_arrived(f, e, &k);
 }
 
+void source_started(struct fabric *f, struct flow *w)
+{
+    if (w->started)
+        return;
+    w->started = true;
+    f->started++;
+    w->progress_ps = f->progress_ps = f->sched.now_ps;
+}
+
 /* A flow starts, or nothing of it was acknowledged for the timeout. */
 static void source_timer(struct fabric *f, struct endpoint *e)
 {
@@ -330,11 +308,7 @@ static void source_timer(struct fabric *f, struct endpoint *e)
     }
     while ((n = heap_first(&s->heap)) != NULL && n->time_ns <= now) {
         struct flow *w = flow_of(n);
-        if (!w->started) {
-            w->started = true;
-            f->started++;
-            w->progress_ps = f->progress_ps = now;
-        }
+        source_started(f, w);
         if (timeout != 0 && now - w->progress_ps >= timeout && w->next > w->acked)
             go_back(f, e, w);
         if (timeout == 0)
@@ -344,7 +318,7 @@ static void source_timer(struct fabric *f, struct endpoint *e)
                      (now - w->progress_ps >= timeout ? now : w->progress_ps) + timeout);
         wake(f, e, w);
     }
-    arm(f, e);
+    source_arm(f, e);
 }
 
 static const struct endpoint_ops source_ops = {
@@ -353,24 +327,29 @@ static const struct endpoint_ops source_ops = {
     .timer = source_timer,
 };
 
+int source_init(struct fabric *f, struct endpoint *e, struct source *s)
+{
+    uint32_t link = f->port[e->port].link;
+    const char *cc = f->config.hosts.cc != NULL ? f->config.hosts.cc : "none";
+    heap_init(&s->heap);
+    heap_init(&s->paced);
+    s->engine_ps = FABRIC_NEVER;
+    for (unsigned p = 0; p < FABRIC_PRIORITIES; p++)
+        s->ring[p] = PACKET_NONE;
+    e->state = s;
+    return cc_params_named(&s->cc, cc, f->topology.link[link].rate_bps) ? 0 : -EINVAL;
+}
+
 static int hosts_create(struct fabric *f)
 {
     for (uint32_t i = 0; i < f->hosts; i++) {
         struct source *s = calloc(1, sizeof(*s));
         if (s == NULL)
             return -ENOMEM;
-        heap_init(&s->heap);
-        heap_init(&s->paced);
-        uint32_t link = f->port[f->endpoint[i].port].link;
-        const char *cc = f->config.hosts.cc != NULL ? f->config.hosts.cc : "none";
-        if (!cc_params_named(&s->cc, cc, f->topology.link[link].rate_bps)) {
-            free(s);
-            return -EINVAL;
-        }
-        for (unsigned p = 0; p < FABRIC_PRIORITIES; p++)
-            s->ring[p] = PACKET_NONE;
         f->endpoint[i].ops = &source_ops;
-        f->endpoint[i].state = s;
+        int rc = source_init(f, &f->endpoint[i], s);
+        if (rc != 0)
+            return rc;
     }
     return 0;
 }
@@ -407,7 +386,9 @@ int source_create(struct fabric *f)
     f->flow = calloc(f->flow_count + 1u, sizeof(*f->flow));
     f->group = calloc(f->flow_count + 1u, sizeof(*f->group));
     bool got = flows != NULL && f->flow != NULL && f->group != NULL;
-    int rc = got ? hosts_create(f) : -ENOMEM;
+    int rc = got ? 0 : -ENOMEM;
+    if (rc == 0)
+        rc = f->config.hosts.engine ? engine_create(f) : hosts_create(f);
     for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++)
         f->group[i].waiting = PACKET_NONE;
     for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++)
@@ -419,13 +400,17 @@ int source_create(struct fabric *f)
     free(flows);
     for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++)
         flow_init(f, i);
+    if (rc == 0 && f->config.hosts.engine)
+        rc = engine_connect_create(f);
     for (uint32_t i = 0; rc == 0 && i < f->hosts; i++)
-        arm(f, &f->endpoint[i]);
+        source_arm(f, &f->endpoint[i]);
     return rc;
 }
 
 void source_free(struct fabric *f)
 {
+    if (f->config.hosts.engine)
+        engine_free(f);
     for (uint32_t i = 0; f->endpoint != NULL && i < f->hosts; i++) {
         struct source *s = f->endpoint[i].state;
         if (s != NULL) {

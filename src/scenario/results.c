@@ -175,6 +175,7 @@ static void write_parameters(FILE *out, const struct fabric_config *c)
     write_number(out, "timeout_ns", ns(h->timeout_ps));
     write_number(out, "cnp_interval_ns", ns(h->cnp_interval_ps));
     fprintf(out, "    \"cnp\": \"%s\",\n", h->cnp_by_ack ? "ack" : "packet");
+    fprintf(out, "    \"nic\": \"%s\",\n", h->engine ? "engine" : "none");
     fprintf(out, "    \"cc\": \"%s\",\n", h->cc != NULL ? h->cc : "none");
     write_number(out, "watchdog_detect_ns", ns(c->detect_ps));
     write_number(out, "watchdog_restore_ns", ns(c->restore_ps));

@@ -263,7 +263,7 @@ static bool read_hosts(struct reader *r, const struct field *root, struct fabric
 {
     struct field f, value;
     reader_get(r, root, "hosts", &f);
-    if (!reader_keys(r, &f, "payload window timeout ack_priority cnp_priority cnp_interval cc"))
+    if (!reader_keys(r, &f, "payload window timeout ack_priority cnp_priority cnp_interval cc nic"))
         return false;
     h->payload_bytes =
         (uint32_t)get_quantity(r, &f, "payload", QUANTITY_BYTES, 1, 9000, h->payload_bytes);
@@ -277,6 +277,19 @@ static bool read_hosts(struct reader *r, const struct field *root, struct fabric
     const char *cc = reader_text(r, &value);
     if (cc != NULL && !r->failed)
         h->cc = *owned = strdup(cc);
+    reader_get(r, &f, "nic", &value);
+    h->engine =
+        reader_choice(r, &value, "none engine", h->cc == NULL || strcmp(h->cc, "none") == 0) == 1;
+    if (h->engine && h->cc != NULL && strcmp(h->cc, "none") != 0)
+        return reader_fail(r, &value,
+                           "the engine has no congestion control here, cc none is expected");
+    if (h->engine)
+        h->cc = NULL;
+    uint32_t mtu = h->payload_bytes;
+    reader_get(r, &f, "payload", &value);
+    if (h->engine && (mtu < 256 || mtu > 4096 || (mtu & (mtu - 1)) != 0))
+        return reader_fail(
+            r, &value, "%" PRIu32 " is no path MTU; 256, 512, 1024, 2048 or 4096 is expected", mtu);
     return !r->failed;
 }
 

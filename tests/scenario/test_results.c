@@ -43,7 +43,8 @@ static void run_text(const char *yaml, enum fabric_state want)
 static void end__one_flow(void **state)
 {
     (void)state;
-    run_text("name: a \"name\"\ntopology: {shape: star, hosts: 2}\nworkload: [{op: flow, from: h0, "
+    run_text("name: a \"name\"\ntopology: {shape: star, hosts: 2}\nhosts: {nic: none}\nworkload: "
+             "[{op: flow, from: h0, "
              "to: h1, bytes: 1000, start: 2us}]\n",
              FABRIC_FINISHED);
     assert_string_equal(content("flows.csv"),
@@ -66,7 +67,8 @@ static void end__one_flow(void **state)
 static void end__unfinished_and_paused(void **state)
 {
     (void)state;
-    run_text("topology: {shape: star, hosts: 3}\nlimit: 200us\nswitches: {buffer: 400KB, ecn: "
+    run_text("topology: {shape: star, hosts: 3}\nhosts: {nic: none}\nlimit: 200us\nswitches: "
+             "{buffer: 400KB, ecn: "
              "{kmin: 10KB}}\n"
              "workload: [{op: incast, to: h2, bytes: 2MB}]\n",
              FABRIC_LIMIT);
@@ -80,26 +82,11 @@ static void end__unfinished_and_paused(void **state)
     (void)rmdir("out");
 }
 
-/* The same bytes wherever and however this is built: what data/mixed.fnv says (FNV-1a, 64 bits),
- * which the program as released is held to as well (tests/e2e/test_fabric.py). */
-static void end__same_in_every_build(void **state)
+static void check_sums(const char *path)
 {
-    (void)state;
-    struct scenario s;
-    struct scenario_error e;
-    struct results r;
-    struct fabric *f;
     char line[64], name[32];
     unsigned long long want;
-    scenario_init(&s);
-    if (!scenario_read_yaml(&s, DATA "/mixed.yaml", NULL, 0, &e))
-        fail_msg("%s", e.text);
-    bench_file("");
-    assert_true(results_begin(&r, "out", &s, &e));
-    assert_true(scenario_make(&s, "x", &f, &e));
-    assert_int_equal(fabric_run(f, 100000000), FABRIC_FINISHED);
-    assert_true(results_end(&r, &s, f, FABRIC_FINISHED, &e));
-    FILE *sums = fopen(DATA "/mixed.fnv", "r");
+    FILE *sums = fopen(path, "r");
     assert_non_null(sums);
     while (fgets(line, sizeof(line), sums) != NULL) {
         uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -110,8 +97,34 @@ static void end__same_in_every_build(void **state)
             fail_msg("%s is not what it was: %016llx", name, (unsigned long long)hash);
     }
     fclose(sums);
-    fabric_destroy(f);
-    scenario_free(&s);
+}
+
+/* The same bytes wherever and however this is built: what data/mixed*.fnv say (FNV-1a, 64 bits),
+ * which the program as released is held to as well (tests/e2e/test_fabric.py). */
+static void end__same_in_every_build(void **state)
+{
+    (void)state;
+    for (unsigned engine = 0; engine < 2; engine++) {
+        struct scenario s;
+        struct scenario_error e;
+        struct results r;
+        struct fabric *f;
+        struct scenario_set sets[] = {
+            {"hosts.nic=engine", false},
+            {"hosts.cc=none",    false}
+        };
+        scenario_init(&s);
+        if (!scenario_read_yaml(&s, DATA "/mixed.yaml", sets, 2 * engine, &e))
+            fail_msg("%s", e.text);
+        bench_file("");
+        assert_true(results_begin(&r, "out", &s, &e));
+        assert_true(scenario_make(&s, "x", &f, &e));
+        assert_int_equal(fabric_run(f, 100000000), FABRIC_FINISHED);
+        assert_true(results_end(&r, &s, f, FABRIC_FINISHED, &e));
+        check_sums(engine ? DATA "/mixed-engine.fnv" : DATA "/mixed.fnv");
+        fabric_destroy(f);
+        scenario_free(&s);
+    }
     (void)rmdir("out");
 }
 

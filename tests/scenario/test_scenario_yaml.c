@@ -145,8 +145,6 @@ static void read__mistakes(void **state)
          "text.yaml:4: faults.0: there is no link between h0 and h1"                                                                 },
         {STAR WORK "faults:\n  - {fault: mapping, switch: h0}\n",                  "there is no switch 'h0'"                         },
         {STAR WORK "faults:\n  - {fault: flood}\n",                                "faults.0.fault: 'flood' is unknown"              },
-        {STAR WORK "hosts: {cc: cubic}\n",
-         "text.yaml:3: hosts.cc: 'cubic' is unknown; one of these is expected: none"                                                 },
         {STAR WORK "watchdog: {action: bark}\n",                                   "watchdog.action: 'bark' is unknown"              },
         {STAR WORK "seed: -1\n",                                                   "text.yaml:3: seed: '-1' is not a whole number"   },
         {"topology:\n  shape: graph\n  hosts: [a, a]\n",
@@ -166,6 +164,49 @@ static void read__mistakes(void **state)
         bench_contains(e.text, rows[i].message);
         scenario_free(&s);
     }
+}
+
+static void read__mistakes_of_hosts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set, *message;
+    } rows[] = {
+        {"hosts.cc=cubic",       "hosts.cc: 'cubic' is unknown; one of these is expected: none"       },
+        {"hosts.nic=card",       "hosts.nic: 'card' is unknown; one of these is expected: none engine"},
+        {"hosts.payload=1000",   "hosts.payload: 1000 is no path MTU; 256, 512"                       },
+        {"hosts.payload=0",      "hosts.payload: '0' is out of range"                                 },
+        {"hosts.ack_priority=8", "hosts.ack_priority: '8' is out of range; from 0 to 7"               },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scenario s;
+        struct scenario_error e = {""};
+        struct scenario_set set[] = {
+            {rows[i].set, false}
+        };
+        scenario_init(&s);
+        assert_false(scenario_read_yaml(&s, bench_file(STAR WORK), set, 1, &e));
+        bench_contains(e.text, rows[i].message);
+        scenario_free(&s);
+    }
+    struct scenario s;
+    struct scenario_error e = {""};
+    struct scenario_set both[] = {
+        {"hosts.cc=timely",  false},
+        {"hosts.nic=engine", false}
+    };
+    scenario_init(&s);
+    assert_false(scenario_read_yaml(&s, bench_file(STAR WORK), both, 2, &e));
+    bench_contains(e.text, "hosts.nic: the engine has no congestion control here");
+    scenario_free(&s);
+    scenario_init(&s); /* engines, unless there is congestion control */
+    assert_true(scenario_read_yaml(&s, bench_file(STAR WORK), NULL, 0, &e));
+    assert_true(s.config.hosts.engine);
+    scenario_free(&s);
+    scenario_init(&s);
+    assert_true(scenario_read_yaml(&s, bench_file(STAR WORK), both, 1, &e));
+    assert_false(s.config.hosts.engine);
+    scenario_free(&s);
 }
 
 static void read__sets(void **state)
@@ -202,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(read__every_field),
         cmocka_unit_test(read__mistakes),
+        cmocka_unit_test(read__mistakes_of_hosts),
         cmocka_unit_test(read__sets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_engine.c: the NIC engine as host: as fast as a bare source, lossless under incast,
+ * recovering from losses by its own rules, giving up by them, and the same every time.
+ */
+#include "rig.h"
+
+#include <errno.h>
+
+#include "fabric/source.h"
+
+static void star(struct rig *r, uint32_t hosts)
+{
+    rig_star(r, hosts, 100, 1000);
+    r->config.hosts.engine = true;
+}
+
+/* FIRST has a RETH of 16 bytes more than a bare frame, on two links; the rest is the same. */
+static void engine__one_flow(void **state)
+{
+    (void)state;
+    static const uint64_t bytes[] = {1, 1000, 1024, 1025, 100000, 3 << 20};
+    for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
+        uint64_t fct[2];
+        for (int engine = 0; engine < 2; engine++) {
+            struct rig r;
+            star(&r, 2);
+            r.config.hosts.engine = engine == 1;
+            rig_flow(&r, 0, 1, bytes[i]);
+            assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+            fct[engine] = rig_fct_ps(&r, 0);
+            assert_int_equal(r.totals.acked_bytes, bytes[i]);
+            rig_end(&r);
+        }
+        /* Each megabyte is a message with a RETH; the engine counts time in ns. */
+        assert_in_range(fct[1] + 1000, fct[0],
+                        fct[0] + 2 * 16 * 80 * (1 + (bytes[i] >> 20)) + 8000);
+    }
+}
+
+static void engine__incast_is_lossless(void **state)
+{
+    (void)state;
+    struct rig r;
+    star(&r, 8);
+    r.config.switches.buffer_bytes = 2 << 20;
+    for (uint32_t i = 0; i < 7; i++)
+        rig_flow(&r, i, 7, 3000000 + i);
+    assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+    assert_true(r.totals.pauses > 0);
+    assert_int_equal(r.totals.drops, 0);
+    assert_int_equal(r.f->pool.in_use, 0);
+    for (uint32_t i = 0; i < 7; i++) {
+        struct fabric_flow_result result;
+        fabric_flow_result(r.f, i, &result);
+        assert_int_equal(result.retries, 0);
+    }
+    rig_end(&r);
+}
+
+/* One frame in 500 is broken: the engine's NAKs and time-outs get all of it through. */
+static void engine__recovers(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct fabric_flow_result result;
+    star(&r, 2);
+    r.link[1].loss_ppm = 2000;
+    rig_flow(&r, 0, 1, 4 << 20);
+    assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+    fabric_flow_result(r.f, 0, &result);
+    assert_true(r.totals.drops_link > 0);
+    assert_in_range(result.retries, 1, 2 * r.totals.drops_link);
+    rig_end(&r);
+}
+
+/* The link stays down: after seven retries the QP is in error, and the run ends. */
+static void engine__gives_up(void **state)
+{
+    (void)state;
+    static const struct fabric_fault fault = {20 * FABRIC_US, 1, false};
+    struct rig r;
+    struct fabric_flow_result result;
+    star(&r, 2);
+    r.config.fault = &fault;
+    r.config.faults = 1;
+    rig_flow(&r, 0, 1, 1 << 20);
+    rig_flow(&r, 1, 0, 64);
+    assert_int_equal(rig_run(&r), FABRIC_STALLED);
+    assert_int_equal(r.totals.finished, 1);
+    fabric_flow_result(r.f, 0, &result);
+    assert_int_equal(result.retries, 7);
+    assert_int_equal(result.fct_ps, FABRIC_NEVER);
+    rig_end(&r);
+}
+
+/* By priorities of their own, in groups, both ways between the same hosts. */
+static void engine__priorities_and_groups(void **state)
+{
+    (void)state;
+    struct rig r;
+    star(&r, 3);
+    rig_flow(&r, 0, 1, 200000);
+    rig_flow(&r, 0, 1, 200000);
+    rig_flow(&r, 1, 0, 200000);
+    r.flow[0].priority = 1;
+    r.flow[1].group = 0;
+    r.flow[2].after = 0;
+    assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+    struct fabric_flow_result a, b, c;
+    fabric_flow_result(r.f, 0, &a);
+    fabric_flow_result(r.f, 1, &b);
+    fabric_flow_result(r.f, 2, &c);
+    assert_true(a.fct_ps > b.fct_ps + 10 * FABRIC_US); /* 3 before 1 */
+    assert_int_equal(c.start_ps, b.start_ps + b.fct_ps);
+    rig_end(&r);
+}
+
+static void engine__same_twice(void **state)
+{
+    (void)state;
+    struct fabric_totals totals[2];
+    for (int run = 0; run < 2; run++) {
+        struct rig r;
+        star(&r, 6);
+        r.config.switches.lossless = 0;
+        r.config.switches.buffer_bytes = 300000;
+        for (uint32_t i = 0; i < 5; i++)
+            rig_flow(&r, i, 5, 500000);
+        assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+        totals[run] = r.totals;
+        rig_end(&r);
+    }
+    assert_memory_equal(&totals[0], &totals[1], sizeof(totals[0]));
+    assert_true(totals[0].drops > 0);
+}
+
+static void engine__refused(void **state)
+{
+    (void)state;
+    for (int row = 0; row < 4; row++) {
+        struct rig r;
+        struct fabric *f;
+        uint32_t bad;
+        star(&r, 2);
+        rig_flow(&r, 0, 1, 1000);
+        if (row == 0)
+            r.config.hosts.cc = "dcqcn-hw";
+        else
+            r.config.hosts.payload_bytes = row == 1 ? 1000 : row == 2 ? 128 : 8192;
+        assert_int_equal(fabric_create(&r.config, &r.topology, r.flow, r.flows, &f, &bad), -EINVAL);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(engine__one_flow),
+        cmocka_unit_test(engine__incast_is_lossless),
+        cmocka_unit_test(engine__recovers),
+        cmocka_unit_test(engine__gives_up),
+        cmocka_unit_test(engine__priorities_and_groups),
+        cmocka_unit_test(engine__same_twice),
+        cmocka_unit_test(engine__refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
