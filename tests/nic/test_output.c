@@ -115,7 +115,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void post(struct fan *f, unsigned i)
+static void post_to(struct fan *f, unsigned i, uint32_t dest)
 {
     struct nic_sge sge = {(uintptr_t)f->memory, 8, 0};
     struct nic_send_wr wr = {.wr_id = i,
@@ -124,9 +124,14 @@ static void post(struct fan *f, unsigned i)
                              .sg_list = &sge,
                              .num_sge = 1,
                              .path = &path,
-                             .dest_qpn = 100 + i,
+                             .dest_qpn = dest,
                              .qkey = 1};
     assert_int_equal(wq_post_send(f->qp[i], &wr), 0);
+}
+
+static void post(struct fan *f, unsigned i)
+{
+    post_to(f, i, 100 + i);
 }
 
 static bool output(struct fan *f)
@@ -212,6 +217,74 @@ static void output__without_room_to_ask_for(void **state)
     assert_int_equal(f->packets[0] + f->packets[2], 2);
 }
 
+/* What a port that knows slots sees: one train, one slot, and it is asked for each. */
+struct slots {
+    struct nic_sink sink;
+    uint32_t asked, full;
+    unsigned trains, packets[DEPTH];
+    bool mixed; /* a train was also for another slot than the one asked for */
+};
+
+static bool slots_room(struct nic_sink *sink, uint64_t now_ns, const struct nic_path *p,
+                       uint32_t qpn)
+{
+    struct slots *s = (struct slots *)((char *)sink - offsetof(struct slots, sink));
+    (void)now_ns;
+    (void)p;
+    s->asked = qpn >> QPN_SLOT_BITS;
+    return s->asked != s->full;
+}
+
+static void slots_train(struct nic_sink *sink, const struct train *t)
+{
+    struct slots *s = (struct slots *)((char *)sink - offsetof(struct slots, sink));
+    /* No assert: the engine holds the lock of its QP. */
+    for (unsigned i = 0; i < t->packets; i++)
+        s->mixed = s->mixed || t->packet[i].h.bth.dest_qp >> QPN_SLOT_BITS != s->asked;
+    s->packets[s->trains++ % DEPTH] = t->packets;
+}
+
+static void output__a_train_of_datagrams_is_for_one_slot(void **state)
+{
+    struct fan *f = *state;
+    enum { NONE = 99 };
+    static const struct {
+        uint32_t qpn[DEPTH];
+        uint32_t full;
+        unsigned packets[DEPTH]; /* of each train; 0: no more */
+    } rows[] = {
+        {{0x4001, 0x4002, 0x7fff, 0x4001}, NONE, {4}         },
+        {{0x4001, 0x8001, 0x4001, 0x8001}, NONE, {1, 1, 1, 1}},
+        {{0x4001, 0x4001, 0x8001, 0x8002}, NONE, {2, 2}      },
+        {{0x7fff, 0x8000, 0xbfff, 0xc000}, NONE, {1, 2, 1}   },
+        {{0x4001, 0x4001, 0x8001, 0x4001}, 2,    {2}         }, /* order is kept */
+        {{0x8001, 0x4001, 0x4001, 0x4001}, 2,    {0}         },
+        {{0x4001, 0x404001, 0x4001, 2},    NONE, {1, 1, 1, 1}},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct slots s = {
+            .sink = {slots_train, slots_room},
+              .full = rows[i].full
+        };
+        for (unsigned k = 0; k < DEPTH; k++)
+            post_to(f, 2, rows[i].qpn[k]);
+        nic_output(f->o.nic, f->now, &s.sink, 16);
+        unsigned sent = 0;
+        assert_false(s.mixed);
+        for (unsigned k = 0; k < DEPTH; k++) {
+            assert_int_equal(s.packets[k], rows[i].packets[k]);
+            sent += s.packets[k];
+        }
+        assert_int_equal(completions(f, 2), sent);
+        s.full = NONE;
+        nic_retry(f->o.nic);
+        s.trains = 0;
+        nic_output(f->o.nic, f->now, &s.sink, 16);
+        assert_false(s.mixed);
+        assert_int_equal(completions(f, 2), DEPTH - sent);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +292,7 @@ int main(void)
         T(output__waits_while_others_go_on),
         T(output__who_waits_may_go),
         T(output__without_room_to_ask_for),
+        T(output__a_train_of_datagrams_is_for_one_slot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,12 @@ static bool payload_spans(struct qp *qp, const struct send_wqe *w, struct train 
            MEM_OK;
 }
 
+/* One train is for one process of the peer's machine: a port may have a way to each. */
+static bool same_slot(const struct train *t, uint32_t qpn)
+{
+    return t->packets == 0 || (t->packet[0].h.bth.dest_qp ^ qpn) >> QPN_SLOT_BITS == 0;
+}
+
 /* Adds the next WQE's packet; false when nothing more can go into this train. */
 static bool add_packet(struct qp *qp, struct train *t)
 {
@@ -57,7 +63,7 @@ static bool add_packet(struct qp *qp, struct train *t)
     if (t->packets == 0)
         train_begin(t, &d->path);
     uint16_t spans_max = w->num_sge > 1 ? w->num_sge : 1;
-    if (!nic_path_equal(t->path, &d->path) ||
+    if (!nic_path_equal(t->path, &d->path) || !same_slot(t, d->qpn) ||
         !train_fits(t, roce_packet_bytes(opcode, w->length), spans_max))
         return false;
     uint16_t first_span = t->spans;
