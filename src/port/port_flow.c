@@ -35,18 +35,9 @@ static const uint64_t SILENCE_NS = 150000000;
 static const uint64_t FORGET_NS = 60000000000;
 enum { OTHERS_LOOKS = 3, FLOWS_EASY = 16 };
 
-static uint32_t source_hash(const struct net_addr *addr, uint16_t sport)
-{
-    uint64_t a, b;
-    memcpy(&a, addr->b, 8);
-    memcpy(&b, addr->b + 8, 8);
-    uint64_t h = (a ^ b * 0x9e3779b97f4a7c15u ^ sport) * 0xd6e8feb86659fd93u;
-    return (uint32_t)(h >> 40);
-}
-
 struct udp_source *udp_flow_source(struct port_udp *u, const struct net_addr *addr, uint16_t sport)
 {
-    struct udp_source *s = &u->source[source_hash(addr, sport) % UDP_SOURCES];
+    struct udp_source *s = &u->source[udp_addr_hash(addr, sport) % UDP_SOURCES];
     if (s->sport != sport || memcmp(&s->addr, addr, sizeof(*addr)) != 0) {
         /* Another source takes the place; a flow socket of the former one lives on by itself. */
         if (s->flow != NULL)
@@ -60,7 +51,7 @@ struct udp_source *udp_flow_source(struct port_udp *u, const struct net_addr *ad
 static const struct udp_source *source_find(const struct port_udp *u, const struct net_addr *addr,
                                             uint16_t sport)
 {
-    const struct udp_source *s = &u->source[source_hash(addr, sport) % UDP_SOURCES];
+    const struct udp_source *s = &u->source[udp_addr_hash(addr, sport) % UDP_SOURCES];
     return s->sport == sport && memcmp(&s->addr, addr, sizeof(*addr)) == 0 ? s : NULL;
 }
 

@@ -20,6 +20,9 @@
 static const uint64_t LOOK_NS = 1000000000;  /* what an address or a slot is may change */
 static const uint64_t IDLE_NS = 30000000000; /* then a descriptor is given back */
 static const uint64_t RETRY_NS = 50000;
+/* A connection that takes something at this age was accepted: who refuses does so at once. */
+static const uint64_t YOUNG_NS = 1000000000;
+static const uint64_t REFUSED_NS = 60000000000; /* then it is tried again */
 /* As long as a link pauses a sender, at most. A process that takes nothing for so long is stopped,
  * or has the wrong program; a QP that sends to others as well must go on. */
 static const uint64_t STALL_NS = 1000000000;
@@ -29,6 +32,11 @@ _Static_assert((int)UDP_LOCAL_SLOTS == (int)UDP_SLOTS, "one for each");
 /* What waits should fit into a cache of the machine, and be soon over. */
 enum { WINDOW_BYTES = 1 << 20 };
 
+enum { ADDRESS_WAYS = 4 };
+_Static_assert(UDP_LOCAL_ADDRESSES % ADDRESS_WAYS == 0, "whole sets");
+
+enum answer { NOT_HERE, HERE, UNKNOWN };
+
 struct udp_local {
     struct udp_tx_socket socket; /* fd -1: it cannot be reached so, or has gone */
     uint32_t slot;
@@ -37,8 +45,12 @@ struct udp_local {
     int64_t room_bytes;   /* at least so much may be queued */
     int64_t queued_bytes; /* not yet given to the kernel */
     int64_t outq_bytes;   /* what waited there at the last look */
+    uint64_t looked_ns;   /* then it had no room; 0: never */
     uint64_t full_ns;     /* no room since, and nothing taken; 0: there is */
     bool stalled;
+    uint64_t dialled_ns;
+    unsigned refusals;     /* connections in a row that ended young */
+    uint64_t udp_until_ns; /* it refuses us: by UDP, at least so long */
 };
 
 /* What a message of n bytes takes of a socket's buffer, at most: the kernel rounds up to powers of
@@ -49,47 +61,79 @@ static int64_t cost(uint32_t n)
     return small < large ? small : large;
 }
 
+/* Of a call that failed: short of something, or is the address just not one to be sent to? */
+static enum answer failed(int error)
+{
+    switch (error) {
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+    case EAGAIN: /* no port is free */
+    case EINTR:
+        return UNKNOWN;
+    default:
+        return NOT_HERE;
+    }
+}
+
 /* Is the address this machine's? Then the kernel sends from it to it. */
-static bool address_ask(const struct net_addr *a, uint32_t scope_id)
+static enum answer address_ask(const struct net_addr *a, uint32_t scope_id)
 {
     struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_port = htons(9)}, l4;
     struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_port = htons(9)}, l6;
-    bool v6 = !net_addr_is_v4(a), here;
+    bool v6 = !net_addr_is_v4(a);
+    struct sockaddr *to = v6 ? (struct sockaddr *)&a6 : (struct sockaddr *)&a4;
+    struct sockaddr *from = v6 ? (struct sockaddr *)&l6 : (struct sockaddr *)&l4;
     socklen_t n = v6 ? sizeof(l6) : sizeof(l4);
     int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return false;
-    if (v6) {
-        memcpy(&a6.sin6_addr, a->b, 16);
-        a6.sin6_scope_id = net_addr_is_link_local(a) ? scope_id : 0;
-        here = connect(fd, (struct sockaddr *)&a6, sizeof(a6)) == 0 &&
-               getsockname(fd, (struct sockaddr *)&l6, &n) == 0 &&
-               memcmp(&l6.sin6_addr, a->b, 16) == 0;
-    } else {
-        memcpy(&a4.sin_addr, a->b + 12, 4);
-        here = connect(fd, (struct sockaddr *)&a4, sizeof(a4)) == 0 &&
-               getsockname(fd, (struct sockaddr *)&l4, &n) == 0 &&
-               memcmp(&l4.sin_addr, a->b + 12, 4) == 0;
-    }
+        return failed(errno);
+    memcpy(&a6.sin6_addr, a->b, 16);
+    memcpy(&a4.sin_addr, a->b + 12, 4);
+    a6.sin6_scope_id = net_addr_is_link_local(a) ? scope_id : 0;
+    enum answer here;
+    if (connect(fd, to, n) != 0 || getsockname(fd, from, &n) != 0)
+        here = failed(errno);
+    else if (v6)
+        here = memcmp(&l6.sin6_addr, a->b, 16) == 0 ? HERE : NOT_HERE;
+    else
+        here = memcmp(&l4.sin_addr, a->b + 12, 4) == 0 ? HERE : NOT_HERE;
     close(fd);
     return here;
 }
 
-static bool address_here(struct port_udp *u, uint64_t now_ns, const struct nic_path *path)
+static struct udp_local_address *address_set(struct udp_locals *l, const struct nic_path *path)
 {
-    struct udp_local_address *oldest = &u->locals.address[0];
-    for (unsigned i = 0; i < UDP_LOCAL_ADDRESSES; i++) {
-        struct udp_local_address *a = &u->locals.address[i];
-        if (a->until_ns > now_ns && a->scope_id == path->scope_id &&
-            memcmp(&a->addr, &path->remote, sizeof(a->addr)) == 0)
-            return a->here;
-        if (a->until_ns < oldest->until_ns)
-            oldest = a;
+    uint32_t h = udp_addr_hash(&path->remote, path->scope_id);
+    return &l->address[h % UDP_LOCAL_ADDRESSES / ADDRESS_WAYS * ADDRESS_WAYS];
+}
+
+static enum answer address_here(struct port_udp *u, uint64_t now_ns, const struct nic_path *path)
+{
+    struct udp_local_address *set = address_set(&u->locals, path), *a = NULL, *oldest = set;
+    for (unsigned i = 0; i < ADDRESS_WAYS; i++) {
+        if (set[i].until_ns != 0 && set[i].scope_id == path->scope_id &&
+            memcmp(&set[i].addr, &path->remote, sizeof(set[i].addr)) == 0)
+            a = &set[i];
+        if (set[i].until_ns < oldest->until_ns)
+            oldest = &set[i];
     }
-    *oldest = (struct udp_local_address){
-        .addr = path->remote, .scope_id = path->scope_id, .until_ns = now_ns + LOOK_NS};
-    oldest->here = address_ask(&path->remote, path->scope_id);
-    return oldest->here;
+    if (a != NULL && a->until_ns > now_ns)
+        return a->here ? HERE : NOT_HERE;
+    enum answer here = address_ask(&path->remote, path->scope_id);
+    udp_count(u, UDP_local_asked, 1);
+    /* Short of descriptors, say. What was so a second ago is so still: packets that change their
+     * way overtake others. */
+    if (here == UNKNOWN && a != NULL)
+        here = a->here ? HERE : NOT_HERE;
+    if (here == UNKNOWN)
+        return UNKNOWN;
+    *(a != NULL ? a : oldest) = (struct udp_local_address){.addr = path->remote,
+                                                           .scope_id = path->scope_id,
+                                                           .here = here == HERE,
+                                                           .until_ns = now_ns + LOOK_NS};
+    return here;
 }
 
 static void hang_up(struct port_udp *u, struct udp_local *l)
@@ -117,23 +161,34 @@ static void dial(struct port_udp *u, struct udp_local *l)
     l->buffer_bytes = buffer < WINDOW_BYTES ? buffer : WINDOW_BYTES;
     l->room_bytes = l->buffer_bytes - l->queued_bytes;
     l->outq_bytes = 0;
+    l->looked_ns = 0;
     l->full_ns = 0;
     l->stalled = false;
+    l->dialled_ns = u->tx_now_ns;
+}
+
+/* Not closed at the other side? Nothing is ever to be read. */
+static bool connected(const struct udp_local *l)
+{
+    char c;
+    return recv(l->socket.fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
 static void tidy(struct port_udp *u, uint64_t now_ns)
 {
     for (unsigned i = 0; i < UDP_LOCAL_SLOTS; i++) {
         struct udp_local *l = u->locals.of_slot[i];
-        if (l != NULL && l->queued_bytes == 0 && now_ns - l->used_ns > IDLE_NS)
-            hang_up(u, l);
+        if (l == NULL || l->socket.fd < 0 || l->queued_bytes != 0 || now_ns - l->used_ns <= IDLE_NS)
+            continue;
+        if (connected(l))
+            l->refusals = 0;
+        hang_up(u, l);
     }
 }
 
-static struct udp_local *open_slot(struct port_udp *u, uint64_t now_ns, uint32_t slot)
+static struct udp_local *slot_of(struct port_udp *u, uint32_t slot)
 {
     struct udp_local *l = u->locals.of_slot[slot];
-    tidy(u, now_ns);
     if (l == NULL) {
         l = calloc(1, sizeof(*l));
         if (l == NULL)
@@ -142,33 +197,45 @@ static struct udp_local *open_slot(struct port_udp *u, uint64_t now_ns, uint32_t
         l->socket.fd = -1;
         u->locals.of_slot[slot] = l;
     }
-    if (u->locals.count < u->flow_max)
-        dial(u, l);
     return l;
 }
 
 static struct udp_local *find(struct port_udp *u, uint64_t now_ns, const struct nic_path *path,
                               uint32_t qpn)
 {
-    if (!u->config.local || qpn <= 1 || qpn == QPN_MULTICAST || !address_here(u, now_ns, path))
+    if (!u->config.local || qpn <= 1 || qpn == QPN_MULTICAST)
         return NULL;
-    uint32_t slot = qpn >> (24 - UDP_SLOT_BITS);
-    struct udp_local *l = u->locals.of_slot[slot];
-    /* Whoever is sent to by UDP goes on to be: a change would let packets overtake others. */
-    if (l == NULL || (l->socket.fd < 0 && now_ns - l->used_ns > LOOK_NS))
-        l = open_slot(u, now_ns, slot);
+    enum answer here = address_here(u, now_ns, path);
+    if (here == NOT_HERE)
+        return NULL;
+    struct udp_local *l = slot_of(u, qpn >> (24 - UDP_SLOT_BITS));
     if (l == NULL)
         return NULL;
+    /* Whoever is sent to by UDP goes on to be: a change would let packets overtake others. */
+    bool fresh = l->used_ns == 0 || now_ns - l->used_ns > LOOK_NS;
     l->used_ns = now_ns;
+    if (here == UNKNOWN)
+        return NULL;
+    if (l->socket.fd < 0 && fresh && now_ns >= l->udp_until_ns) {
+        tidy(u, now_ns);
+        if (u->locals.count < u->flow_max)
+            dial(u, l);
+    }
     return l->socket.fd >= 0 ? l : NULL;
 }
 
-struct udp_local *udp_local_to(struct port_udp *u, const struct train *t)
+struct udp_local *udp_local_to(struct port_udp *u, const struct train *t, unsigned at, unsigned *n)
 {
-    const struct bth *h = &t->packet[0].h.bth;
+    const struct bth *h = &t->packet[at].h.bth;
     uint8_t service = opcode_info(h->opcode)->service;
-    if (service != SERVICE_UC && service != SERVICE_UD)
+    *n = t->packets - at;
+    if (!u->config.local || (service != SERVICE_UC && service != SERVICE_UD))
         return NULL;
+    /* A process has no use for what is another's. */
+    for (unsigned i = 1; service == SERVICE_UD && i < *n; i++) {
+        if ((t->packet[at + i].h.bth.dest_qp ^ h->dest_qp) >> (24 - UDP_SLOT_BITS) != 0)
+            *n = i;
+    }
     return find(u, u->tx_now_ns, t->path, h->dest_qp);
 }
 
@@ -181,6 +248,8 @@ bool udp_local_stalled(const struct udp_local *l)
 static bool look(struct udp_local *l, uint64_t now_ns)
 {
     int outq = 0;
+    if (l->looked_ns == now_ns)
+        return false;
     if (ioctl(l->socket.fd, SIOCOUTQ, &outq) != 0)
         return true;
     bool moved = outq < l->outq_bytes;
@@ -196,6 +265,8 @@ static bool look(struct udp_local *l, uint64_t now_ns)
         l->stalled = false;
     }
     l->stalled = l->stalled || now_ns - l->full_ns >= STALL_NS;
+    if (!l->stalled)
+        l->looked_ns = now_ns;
     return l->stalled;
 }
 
@@ -256,7 +327,10 @@ void udp_local_queued(struct port_udp *u, struct udp_tx_message *m)
 
 void udp_local_sent(struct port_udp *u, const struct udp_tx_message *m)
 {
-    m->local->queued_bytes -= cost(m->n);
+    struct udp_local *l = m->local;
+    l->queued_bytes -= cost(m->n);
+    if (l->refusals != 0 && u->tx_now_ns - l->dialled_ns > YOUNG_NS)
+        l->refusals = 0;
     udp_count(u, UDP_local_tx_packets, m->packets);
 }
 
@@ -264,11 +338,14 @@ bool udp_local_failed(struct port_udp *u, struct udp_tx_message *m, int error)
 {
     struct udp_local *l = m->local;
     bool gone = error == EPIPE || error == ECONNRESET || error == ENOTCONN;
-    if (gone && !m->again) {
-        /* The slot may have another owner by now. */
-        m->again = true;
+    if (gone) {
         hang_up(u, l);
-        dial(u, l);
+        /* The slot may have another owner by now. Or its owner closes what we open: it has too many
+         * connections, or does not know our user any more. */
+        if (l->refusals++ == 0)
+            dial(u, l);
+        else
+            l->udp_until_ns = u->tx_now_ns + REFUSED_NS;
         if (l->socket.fd >= 0)
             return false;
     }

@@ -18,22 +18,23 @@ struct udp_local;
 struct udp_tx_message;
 struct udp_tx_socket;
 
-enum { UDP_LOCAL_ADDRESSES = 8, UDP_LOCAL_SLOTS = 1 << 10 };
+enum { UDP_LOCAL_ADDRESSES = 1 << 10, UDP_LOCAL_SLOTS = 1 << 10 };
 
 struct udp_locals {
     struct udp_local *of_slot[UDP_LOCAL_SLOTS]; /* or NULL */
     unsigned count;
-    struct udp_local_address { /* latest to be asked for */
+    struct udp_local_address { /* those asked for; a place is one of a few that follow its hash */
         struct net_addr addr;
         uint32_t scope_id;
         bool here;         /* this machine's, as seen before: */
-        uint64_t until_ns; /* 0: nothing */
+        uint64_t until_ns; /* 0: nothing is here */
     } address[UDP_LOCAL_ADDRESSES];
     _Atomic uint64_t retry_ns; /* 0, or when somebody who waits asks again */
 };
 
-/* The process to which this goes without UDP, or NULL. */
-struct udp_local *udp_local_to(struct port_udp *u, const struct train *t);
+/* The process to which this goes without UDP, or NULL; n: so many packets from at on go together.
+ */
+struct udp_local *udp_local_to(struct port_udp *u, const struct train *t, unsigned at, unsigned *n);
 /* As nic_sink's. */
 bool udp_local_room(struct nic_sink *sink, uint64_t now_ns, const struct nic_path *path,
                     uint32_t qpn);

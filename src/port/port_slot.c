@@ -318,6 +318,13 @@ int udp_slot_dial_sender(const struct port_udp *u, uint32_t slot)
     struct sockaddr_un a;
     socklen_t n = udp_slot_name(slot, &a);
     int fd = name_connect(u, slot_socket(), &a, n);
+    uid_t uid;
+    /* What is sent before the other side has refused us is lost. Of the same user as we are now, it
+     * knows us for sure; of others we know only that we would take theirs. */
+    if (fd >= 0 && (!port_peer_uid(fd, &uid) || uid != geteuid())) {
+        close(fd);
+        return -EPERM;
+    }
     large_buffer(fd);
     return fd;
 }

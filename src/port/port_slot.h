@@ -24,7 +24,8 @@ socklen_t udp_slot_name(uint32_t slot, struct sockaddr_un *a);
 int udp_name_dial(struct port_udp *u, const struct sockaddr_un *a, socklen_t n);
 /* The same to the owner of a slot. */
 int udp_slot_dial(struct port_udp *u, uint32_t slot);
-/* The same by the sending side, which has connections of its own. */
+/* The same by the sending side, which has connections of its own; only where we are sure to be
+ * accepted. */
 int udp_slot_dial_sender(const struct port_udp *u, uint32_t slot);
 void udp_slot_fini(struct port_udp *u);
 /* A connection's end, or that of all that came by a listener which is about to go. */

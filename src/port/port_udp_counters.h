@@ -27,6 +27,7 @@
     X(udp_rx_drop_truncated)  /* longer than any packet, or without its addresses */               \
     X(udp_rx_foreign_id)      /* ICRC right for another IPv4 id or DF than expected */             \
     X(local_tx_packets)       /* packets of UC and UD given to processes of this machine */        \
+    X(local_asked)            /* times that the kernel was asked whether an address is here */     \
     X(local_waits)            /* times that one of them had no room and the sender waited */       \
     X(local_drop_stalled)     /* lost: it takes nothing for a second */                            \
     X(local_drop_error)       /* lost: it has gone, or no buffer space */                          \

@@ -9,6 +9,7 @@
 
 #include <netinet/in.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -133,7 +134,6 @@ struct udp_tx_message {
     uint32_t n;
     uint16_t segment;
     uint16_t packets;
-    bool again; /* local: tried on a second connection */
     uint8_t tos, ttl;
     struct icrc_pseudo ip;
     struct iovec iov[2]; /* local: a header, which stands in control */
@@ -230,6 +230,18 @@ static inline void udp_count(struct port_udp *u, enum udp_counter c, uint64_t n)
 static inline uint32_t udp_packet_slot(const uint8_t *packet)
 {
     return (uint32_t)packet[5] << 2 | packet[6] >> 6;
+}
+
+/* All bytes count: the last of an address are those in which neighbours differ. */
+static inline uint32_t udp_addr_hash(const struct net_addr *addr, uint32_t more)
+{
+    uint64_t a, b;
+    memcpy(&a, addr->b, 8);
+    memcpy(&b, addr->b + 8, 8);
+    uint64_t h = (a ^ more) * 0x9e3779b97f4a7c15u;
+    h = (h ^ h >> 32 ^ b) * 0xd6e8feb86659fd93u;
+    h = (h ^ h >> 32) * 0x9e3779b97f4a7c15u;
+    return (uint32_t)(h >> 40);
 }
 
 /* port_udp.c */

@@ -155,7 +155,9 @@ unsigned udp_rx_run(struct port_udp *u, struct udp_run *run)
         return udp_watch_probe(u, run);
     struct icrc_pseudo ip;
     run_pseudo(u, run, &ip);
-    struct udp_source *s = udp_flow_source(u, &run->src, run->sport);
+    /* What comes directly is of no flow, and has its ids from 0 on. */
+    struct udp_source of_none = {0};
+    struct udp_source *s = run->direct ? &of_none : udp_flow_source(u, &run->src, run->sport);
     /* From our own kind the first id of a send is 0; another sender counts on from packet to
      * packet. */
     uint16_t base = run->first_id != 0 ? 0 : s->next_id;

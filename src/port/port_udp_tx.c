@@ -291,7 +291,6 @@ static struct udp_tx_message *message_begin(struct port_udp *u, const struct nic
     struct udp_tx_message *m = &u->tx_message[u->tx_messages];
     m->socket = s;
     m->local = local;
-    m->again = false;
     m->bytes = u->tx_arena + u->tx_used;
     m->n = 0;
     m->packets = 0;
@@ -340,27 +339,36 @@ static bool tx_room(struct port_udp *u, const struct train *t, unsigned messages
     return false;
 }
 
-void udp_tx_train(struct port_udp *u, const struct train *t)
+/* Packets at .. at + n - 1 of a train, to one process or by UDP. */
+static void train_part(struct port_udp *u, const struct train *t, unsigned at, unsigned n,
+                       struct udp_local *local)
 {
-    struct udp_local *local = udp_local_to(u, t);
     if (local != NULL && udp_local_stalled(local)) {
-        udp_count(u, UDP_local_drop_stalled, t->packets);
+        udp_count(u, UDP_local_drop_stalled, n);
         return;
     }
-    unsigned per_message = local != NULL || gso_usable(u) ? t->packets : 1;
-    if (!tx_room(u, t, t->packets / per_message)) {
-        udp_count(u, UDP_udp_tx_drop_full, t->packets);
+    unsigned per_message = local != NULL || gso_usable(u) ? n : 1;
+    if (!tx_room(u, t, n / per_message)) {
+        udp_count(u, UDP_udp_tx_drop_full, n);
         return;
     }
-    for (unsigned i = 0; i < t->packets; i += per_message) {
+    for (unsigned i = 0; i < n; i += per_message) {
         struct udp_tx_message *m = message_begin(u, t->path, local);
         if (m == NULL) {
-            udp_count(u, UDP_udp_tx_drop_error, t->packets - i);
+            udp_count(u, UDP_udp_tx_drop_error, n - i);
             return;
         }
         for (unsigned k = 0; k < per_message; k++)
-            message_packet(m, t, &t->packet[i + k]);
+            message_packet(m, t, &t->packet[at + i + k]);
         message_end(u, m);
+    }
+}
+
+void udp_tx_train(struct port_udp *u, const struct train *t)
+{
+    for (unsigned at = 0, n; at < t->packets; at += n) {
+        struct udp_local *local = udp_local_to(u, t, at, &n);
+        train_part(u, t, at, n, local);
     }
 }
 

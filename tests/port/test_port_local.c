@@ -6,9 +6,12 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/sockios.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/un.h>
 
 #include <cmocka.h>
 
@@ -47,9 +50,22 @@ static const struct nic_path elsewhere = {
 
 static uint8_t payload[64 * BYTES];
 
+/* The port's looks at a socket. */
+static unsigned looks;
+
+int __real_ioctl(int fd, unsigned long request, void *argument);
+int __wrap_ioctl(int fd, unsigned long request, void *argument);
+
+int __wrap_ioctl(int fd, unsigned long request, void *argument)
+{
+    looks += request == SIOCOUTQ;
+    return __real_ioctl(fd, request, argument);
+}
+
 /* PSNs come in order, payloads whole. */
 struct got {
     struct port_receiver r;
+    bool some; /* not all of the PSNs */
     uint32_t packets;
     struct rx_packet last;
 };
@@ -66,8 +82,9 @@ static void got_packets(struct port_receiver *r, const struct rx_packet *p, unsi
     struct got *g = (struct got *)r;
     for (unsigned i = 0; i < n; i++) {
         assert_true(p[i].icrc_ok);
-        assert_int_equal(p[i].h.bth.psn.v, g->packets & 0xffffff);
-        assert_memory_equal(p[i].payload, payload + (g->packets % 64), p[i].payload_bytes);
+        if (!g->some)
+            assert_int_equal(p[i].h.bth.psn.v, g->packets & 0xffffff);
+        assert_memory_equal(p[i].payload, payload + (p[i].h.bth.psn.v % 64), p[i].payload_bytes);
         g->packets++;
         g->last = p[i];
     }
@@ -119,18 +136,21 @@ static uint32_t qpn_of(const struct port *p)
     return port_udp_slot(p) << 14 | 5;
 }
 
-/* The next packets of a service, from a. */
-static void give(struct ends *e, const struct nic_path *path, uint8_t opcode, uint32_t qpn,
-                 unsigned packets)
+/* The next packets of a service, from a, to two QPs in turn. */
+static void give_two(struct ends *e, const struct nic_path *path, uint8_t opcode,
+                     const uint32_t qpn[2], unsigned packets)
 {
     struct train t = {.path = path, .packets = (uint16_t)packets};
+    /* As the engine does: it also tells the time. */
+    if (opcode >> 5 != SERVICE_RC && e->a->sink.room != NULL)
+        e->a->sink.room(&e->a->sink, e->now, path, qpn[0]);
     t.packet_bytes = roce_packet_bytes(opcode, BYTES);
     t.total_bytes = packets * t.packet_bytes;
     for (unsigned i = 0; i < packets; i++) {
         struct train_packet *k = &t.packet[i];
         k->h.bth.opcode = opcode;
         k->h.bth.pkey = PKEY_DEFAULT;
-        k->h.bth.dest_qp = qpn;
+        k->h.bth.dest_qp = qpn[i % 2];
         k->h.bth.psn = psn_make(e->psn & 0xffffff);
         k->payload_bytes = BYTES;
         k->first_span = t.spans;
@@ -138,6 +158,12 @@ static void give(struct ends *e, const struct nic_path *path, uint8_t opcode, ui
         t.span[t.spans++] = (struct span){payload + (e->psn++ % 64), BYTES};
     }
     e->a->sink.train(&e->a->sink, &t);
+}
+
+static void give(struct ends *e, const struct nic_path *path, uint8_t opcode, uint32_t qpn,
+                 unsigned packets)
+{
+    give_two(e, path, opcode, (const uint32_t[]){qpn, qpn}, packets);
 }
 
 static bool room(struct ends *e, const struct nic_path *path)
@@ -159,6 +185,7 @@ static void settle(struct ends *e)
 {
     for (unsigned empty = 0; empty < 2 * PORT_EMPTY_CALLS;)
         empty = receive(e, e->b) + receive(e, e->a) != 0 ? 0 : empty + 1;
+    e->now++; /* time passes */
 }
 
 enum { UC_ONLY = SERVICE_UC << 5 | OP_SEND_ONLY, UD_ONLY = SERVICE_UD << 5 | OP_SEND_ONLY };
@@ -364,6 +391,221 @@ static void local__off_goes_by_udp(void **state)
     e->a = a;
 }
 
+/* One train, two processes. The engine gives none such; who does loses nothing. */
+static void local__a_train_for_two_is_cut(void **state)
+{
+    struct ends *e = *state;
+    struct port *c = open_port(3, true);
+    struct got c_got = {.r.packets = got_packets, .some = true};
+    e->got.some = true;
+    const uint32_t far = 0x3fe << 14 | 5;
+    const uint32_t both[] = {qpn_of(e->b), port_udp_slot(c) << 14 | 5};
+    give_two(e, &path4, UD_ONLY, both, 60);
+    give_two(e, &path6, UD_ONLY, both, 1);
+    give_two(e, &path4, UD_ONLY, (const uint32_t[]){far, both[0]}, 6);
+    flush(e);
+    settle(e);
+    for (unsigned empty = 0; empty < 2 * PORT_EMPTY_CALLS; empty++) {
+        if (c->ops->receive(c, e->now, &c_got.r, 512) != 0)
+            empty = 0;
+    }
+    c->ops->close(c);
+    assert_int_equal(e->got.packets, 30 + 1 + 3);
+    assert_int_equal(c_got.packets, 30);
+    e->got.some = false;
+}
+
+/* What the owner of a slot sees of us is the user that we are now. */
+static void local__another_user_than_before(void **state)
+{
+    struct ends *e = *state;
+    if (seteuid(64001) != 0)
+        skip();
+    give(e, &path4, UC_ONLY, qpn_of(e->b), 7);
+    flush(e);
+    assert_int_equal(seteuid(0), 0);
+    settle(e);
+    assert_int_equal(e->got.packets, e->psn);
+    assert_int_equal(count_of(e->a, "udp_tx_packets"), 7);
+    give(e, &path4, UC_ONLY, qpn_of(e->b), 7); /* and stays so */
+    flush(e);
+    e->now += 2000 * MS;
+    settle(e);
+    give(e, &path4, UC_ONLY, qpn_of(e->b), 7); /* until there is a pause */
+    flush(e);
+    settle(e);
+    assert_int_equal(e->got.packets, e->psn);
+    assert_int_equal(count_of(e->a, "local_tx_packets"), 7);
+    /* A connection that was accepted stays. */
+    assert_int_equal(seteuid(64001), 0);
+    give(e, &path4, UC_ONLY, qpn_of(e->b), 7);
+    flush(e);
+    assert_int_equal(seteuid(0), 0);
+    settle(e);
+    assert_int_equal(e->got.packets, e->psn);
+    assert_int_equal(count_of(e->a, "local_tx_packets"), 14);
+}
+
+/* Takes all connections that wait and closes them; how many. */
+static unsigned refuse(int listener)
+{
+    unsigned n = 0;
+    for (int fd; (fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) >= 0; n++)
+        close(fd);
+    return n;
+}
+
+static void local__who_refuses_us_is_sent_to_by_udp(void **state)
+{
+    struct ends *e = *state;
+    uint32_t slot = 0x155;
+    while (slot == port_udp_slot(e->a) || slot == port_udp_slot(e->b))
+        slot++;
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "verbena/slot/%u", slot);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a,
+                          (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)),
+                     0);
+    assert_int_equal(listen(fd, 8), 0);
+    /* Twice it may have been another process's end. */
+    for (unsigned i = 0; i < 2; i++) {
+        give(e, &path4, UC_ONLY, slot << 14 | 5, 3);
+        flush(e);
+        assert_int_equal(refuse(fd), 1);
+        e->now += 10 * MS;
+    }
+    give(e, &path4, UC_ONLY, slot << 14 | 5, 3);
+    flush(e);
+    assert_int_equal(count_of(e->a, "local_tx_packets"), 6);
+    assert_int_equal(count_of(e->a, "local_drop_error"), 3);
+    /* However rarely something is sent. */
+    for (unsigned i = 0; i < 5; i++) {
+        e->now += 10000 * MS;
+        give(e, &path4, UC_ONLY, slot << 14 | 5, 1);
+        flush(e);
+        assert_int_equal(refuse(fd), 0);
+        assert_int_equal(count_of(e->a, "udp_tx_packets"), i + 1);
+    }
+    e->now += 20000 * MS;
+    give(e, &path4, UC_ONLY, slot << 14 | 5, 1);
+    flush(e);
+    assert_int_equal(refuse(fd), 1);
+    /* One that is taken in the end is believed. */
+    give(e, &path4, UC_ONLY, slot << 14 | 5, 1);
+    flush(e);
+    e->now += 61000 * MS;
+    uint64_t before = count_of(e->a, "local_tx_packets");
+    for (unsigned i = 0; i < 2; i++) {
+        give(e, &path4, UC_ONLY, slot << 14 | 5, 1);
+        flush(e);
+        e->now += 2000 * MS;
+    }
+    assert_int_equal(refuse(fd), 1);
+    give(e, &path4, UC_ONLY, slot << 14 | 5, 1);
+    flush(e);
+    assert_int_equal(count_of(e->a, "local_tx_packets"), before + 3);
+    close(fd);
+}
+
+static void local__many_addresses_are_remembered(void **state)
+{
+    struct ends *e = *state;
+    enum { ADDRESSES = 200 };
+    for (unsigned i = 0; i < 5 * ADDRESSES; i++) {
+        struct nic_path path = i % 2 == 0 ? path4 : path6;
+        path.remote.b[12 + i % 2] = (uint8_t)(127 - i % 2);
+        path.remote.b[15] = (uint8_t)(i % ADDRESSES + 2);
+        room(e, &path);
+    }
+    assert_in_range(count_of(e->a, "local_asked"), ADDRESSES, ADDRESSES * 11 / 10);
+    e->now += 1000 * MS; /* what an address is may change */
+    struct nic_path path = elsewhere;
+    uint64_t before = count_of(e->a, "local_asked");
+    room(e, &path);
+    room(e, &path);
+    assert_int_equal(count_of(e->a, "local_asked"), before + 1);
+}
+
+/* Without a descriptor nobody can tell what an address is; what it was it is. */
+static void local__no_descriptor_changes_no_way(void **state)
+{
+    struct ends *e = *state;
+    struct rlimit files, none;
+    static const bool early[] = {false, true};
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    none = files;
+    none.rlim_cur = 3;
+    for (unsigned i = 0; i < 2; i++) {
+        const struct nic_path *path = i == 0 ? &path4 : &path6;
+        uint32_t qpn = i == 0 ? qpn_of(e->b) : qpn_of(e->a);
+        give(e, &elsewhere, UC_ONLY, 0x3fe << 14, 1); /* a socket for UDP, of each family */
+        give(e, path, SERVICE_RC << 5 | OP_SEND_ONLY, 0x3fe << 14, 1);
+        if (!early[i])
+            give(e, path, UC_ONLY, qpn, 1);
+        flush(e);
+        uint64_t local = count_of(e->a, "local_tx_packets");
+        e->now += 1500 * MS;
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+        give(e, path, UC_ONLY, qpn, 1);
+        flush(e);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+        give(e, path, UC_ONLY, qpn, 1);
+        flush(e);
+        assert_int_equal(count_of(e->a, "local_tx_packets"), local + (early[i] ? 0 : 2));
+        e->now += 1500 * MS;
+        give(e, path, UC_ONLY, qpn, 1);
+        flush(e);
+        assert_int_equal(count_of(e->a, "local_tx_packets"), local + (early[i] ? 1 : 3));
+    }
+    e->got.some = true;
+    settle(e);
+    e->got.some = false;
+}
+
+static void local__one_look_for_all_who_wait(void **state)
+{
+    struct ends *e = *state;
+    fill(e, &path4, UC_ONLY);
+    for (unsigned turn = 0; turn < 3; turn++) {
+        e->now += MS;
+        looks = 0;
+        for (unsigned i = 0; i < 100; i++)
+            assert_false(room(e, &path4));
+        assert_int_equal(looks, 1);
+    }
+    assert_true(count_of(e->a, "local_waits") >= 300);
+}
+
+/* What comes directly is of no flow, and leaves what is known of others alone. */
+static void local__directly_is_no_flow(void **state)
+{
+    struct ends *e = *state;
+    const uint8_t rc = SERVICE_RC << 5 | OP_SEND_ONLY;
+    give(e, &path4, rc, qpn_of(e->b), 60);
+    flush(e);
+    settle(e);
+    e->now += 10 * MS;
+    settle(e);
+    assert_int_equal(count_of(e->b, "flow_opened"), 1);
+    for (unsigned i = 0; i < 2000; i++) {
+        struct nic_path path = path4;
+        path.udp_sport = (uint16_t)(0xC200 + i);
+        give(e, &path, UC_ONLY, qpn_of(e->b), 1);
+        flush(e);
+        settle(e);
+    }
+    /* Its place in the table is still its own: no second socket. */
+    give(e, &path4, rc, qpn_of(e->b), 60);
+    flush(e);
+    settle(e);
+    give(e, &path4, rc, port_udp_slot(e->a) << 14 | 5, 1);
+    flush(e);
+    settle(e);
+    assert_int_equal(count_of(e->b, "flow_closed"), 1);
+    assert_int_equal(e->got.packets, e->psn);
+}
+
 int main(void)
 {
     private_net_enter();
@@ -377,6 +619,13 @@ int main(void)
         T(local__a_slot_changes_hands),
         T(local__others_go_by_udp),
         T(local__off_goes_by_udp),
+        T(local__a_train_for_two_is_cut),
+        T(local__another_user_than_before),
+        T(local__who_refuses_us_is_sent_to_by_udp),
+        T(local__many_addresses_are_remembered),
+        T(local__no_descriptor_changes_no_way),
+        T(local__one_look_for_all_who_wait),
+        T(local__directly_is_no_flow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
