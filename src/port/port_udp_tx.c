@@ -297,6 +297,12 @@ static struct udp_tx_message *message_begin(struct port_udp *u, const struct nic
     m->segment = 0;
     message_address(u, m, path);
     m->ip.udp_sport = s->sport;
+    /* Whoever records what we send is known by the source ports of our sockets: else the receiver
+     * would record it again. */
+    const struct udp_tx_socket *known =
+        local != NULL && u->config.observer != NULL ? tx_socket(u, path) : NULL;
+    if (known != NULL)
+        m->ip.udp_sport = known->sport;
     return m;
 }
 

@@ -17,6 +17,7 @@
 
 #include "port/port_udp.h"
 #include "private_net.h"
+#include "wire/net.h"
 #include "wire/roce.h"
 
 enum {
@@ -598,6 +599,63 @@ static void local__directly_is_no_flow(void **state)
     assert_int_equal(e->got.packets, e->psn);
 }
 
+/* A capture: packets that were sent, and whether their source ports were told before. */
+struct watcher {
+    struct port_observer o;
+    uint16_t told[2];
+    unsigned tells, sent, untold;
+};
+
+static void watcher_packet(struct port_observer *o, uint64_t now_ns, const struct net_headers *h,
+                           const uint8_t *packet, uint32_t bytes, bool sent)
+{
+    struct watcher *w = (struct watcher *)o;
+    (void)now_ns;
+    (void)packet;
+    (void)bytes;
+    if (sent) {
+        w->sent++;
+        w->untold += h->udp_sport != w->told[h->v6];
+    }
+}
+
+static void watcher_done(struct port_observer *o, bool sent)
+{
+    (void)o;
+    (void)sent;
+}
+
+static void watcher_source(struct port_observer *o, bool v6, uint16_t sport)
+{
+    struct watcher *w = (struct watcher *)o;
+    w->told[v6] = sport;
+    w->tells++;
+}
+
+static void local__a_capture_knows_its_packets(void **state)
+{
+    struct ends *e = *state;
+    struct watcher w = {
+        .o = {watcher_packet, watcher_done, watcher_source}
+    };
+    const struct port_udp_config c = {
+        .seed = 8, .udp_port = TEST_UDP_PORT, .local = true, .observer = &w.o};
+    struct port *a = e->a;
+    assert_int_equal(port_udp_create(&c, &e->a), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        give(e, i % 2 == 0 ? &path4 : &path6, i < 2 ? UC_ONLY : UD_ONLY, qpn_of(e->b), 5);
+        flush(e);
+        settle(e);
+    }
+    assert_int_equal(count_of(e->a, "local_tx_packets"), 20);
+    e->a->ops->close(e->a);
+    e->a = a;
+    assert_int_equal(w.sent, 20);
+    assert_int_equal(w.tells, 2);
+    assert_int_equal(w.untold, 0);
+    assert_int_equal(e->got.packets, 20); /* whose ICRCs are right */
+}
+
 int main(void)
 {
     private_net_enter();
@@ -618,6 +676,7 @@ int main(void)
         T(local__no_descriptor_changes_no_way),
         T(local__one_look_for_all_who_wait),
         T(local__directly_is_no_flow),
+        T(local__a_capture_knows_its_packets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
