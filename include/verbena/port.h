@@ -32,10 +32,9 @@ struct train_packet {
 
 /*
  * A run of packets of one QP that go out together by one path (its own, or that of its datagrams):
- * requests or replies with consecutive PSNs, and behind requests perhaps an ACK. Datagrams of a train
- * are for QPNs of one slot, hence for one process. All have the same
- * size on the wire (packet_bytes: BTH .. ICRC), but the last may be smaller: what UDP_SEGMENT can
- * send in one call.
+ * requests or replies with consecutive PSNs, and behind requests perhaps an ACK. Datagrams are for
+ * QPNs of one slot, hence for one process. All have the same size on the wire (packet_bytes: BTH ..
+ * ICRC), but the last may be smaller: what UDP_SEGMENT can send in one call.
  */
 struct train {
     const struct nic_path *path;
