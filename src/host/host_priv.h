@@ -60,7 +60,7 @@ struct host {
     int share_fd;           /* share.c; the same */
     uint64_t share_process; /* its name */
     /* Until then the helper does not look at netlink, at askers: something stood in its way. */
-    uint64_t netdev_again_ns, tally_again_ns;
+    uint64_t netdev_again_ns, tally_again_ns, share_again_ns;
     TAILQ_HEAD(context_list, verbena_context) contexts; /* open ones; under events */
     LIST_HEAD(, xrc_file) xrc_files;                    /* under the open lock */
     /* The helper thread. */

@@ -386,13 +386,14 @@ static bool helper_sleep(struct host *h, uint64_t nap_ns)
     } while (d < until && until > soonest);
     const int netlink_fd = watched(h->netlink_fd, h->netdev_again_ns, now, &until);
     const int tally_fd = watched(h->tally_fd, h->tally_again_ns, now, &until);
+    const int share_fd = watched(h->share_fd, h->share_again_ns, now, &until);
     uint64_t left = until - now;
     struct timespec t = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
     struct pollfd fds[5] = {
         {.fd = h->control_fd,             .events = POLLIN},
         {.fd = netlink_fd,                .events = POLLIN},
         {.fd = tally_fd,                  .events = POLLIN},
-        {.fd = h->share_fd,               .events = POLLIN},
+        {.fd = share_fd,                  .events = POLLIN},
         {.fd = h->port->ops->fd(h->port), .events = POLLIN}
     };
     int r = ppoll(fds, nap_ns != 0 ? 4 : 5, until == UINT64_MAX ? NULL : &t, NULL);

@@ -25,15 +25,14 @@ enum {
     SHARE_ANSWERS = 16, /* of one call */
     SHARE_PATIENCE_MS = 3000,
 };
+static const uint64_t SHARE_TAKEN_NS = 1000 * 1000;   /* until the server is asked again */
 static const uint64_t CMD_MAGIC = 0x56425f434d445f31; /* VB_CMD_1 */
 
-static void (*_Atomic share_answer)(const struct verbena_share_request *q,
-                                    struct verbena_share_reply *r, int *fd);
+static const struct verbena_share_server *_Atomic share_server;
 
-void verbena_share_serve(void (*answer)(const struct verbena_share_request *q,
-                                        struct verbena_share_reply *r, int *fd))
+void verbena_share_serve(const struct verbena_share_server *server)
 {
-    atomic_store(&share_answer, answer);
+    atomic_store(&share_server, server);
 }
 
 static socklen_t share_name(uint64_t process, struct sockaddr_un *a)
@@ -117,28 +116,43 @@ static ssize_t send_with(int socket, struct sockaddr_un *to, socklen_t to_bytes,
     return sendmsg(socket, &m, flags | MSG_NOSIGNAL);
 }
 
+/* The next request, if any, while the server has begun. */
+static bool serve_one(struct host *h, const struct verbena_share_server *server)
+{
+    struct sockaddr_un from;
+    socklen_t from_bytes = sizeof(from);
+    struct verbena_share_request q;
+    struct verbena_share_reply r = {.err = -EINVAL};
+    int fd = -1;
+    /* What strangers send along is not taken: no room for it. */
+    ssize_t n = recvfrom(h->share_fd, &q, sizeof(q), MSG_TRUNC | MSG_DONTWAIT,
+                         (struct sockaddr *)&from, &from_bytes);
+    if (n < 0)
+        return false;
+    if (n != (ssize_t)sizeof(q) || from_bytes <= sizeof(sa_family_t))
+        return true;
+    if (server != NULL)
+        server->answer(&q, &r, &fd);
+    (void)send_with(h->share_fd, &from, from_bytes, &r, sizeof(r), fd, MSG_DONTWAIT);
+    if (fd >= 0)
+        close(fd);
+    return true;
+}
+
+/* A thread that forks may hold what the answer needs and wait for one that closes the device, which
+ * waits for us: so a request is left in the socket until it can be answered at once. */
 void share_serve(struct host *h)
 {
-    for (unsigned i = 0; i < SHARE_ANSWERS; i++) {
-        struct sockaddr_un from;
-        socklen_t from_bytes = sizeof(from);
-        struct verbena_share_request q;
-        struct verbena_share_reply r = {.err = -EINVAL};
-        int fd = -1;
-        /* What strangers send along is not taken: no room for it. */
-        ssize_t n = recvfrom(h->share_fd, &q, sizeof(q), MSG_TRUNC | MSG_DONTWAIT,
-                             (struct sockaddr *)&from, &from_bytes);
-        if (n < 0)
+    const struct verbena_share_server *server = atomic_load(&share_server);
+    bool more = true;
+    for (unsigned i = 0; i < SHARE_ANSWERS && more && !atomic_load(&h->stop); i++) {
+        if (server != NULL && !server->begin()) {
+            h->share_again_ns = host_now_ns() + SHARE_TAKEN_NS;
             return;
-        if (n != (ssize_t)sizeof(q) || from_bytes <= sizeof(sa_family_t))
-            continue;
-        void (*answer)(const struct verbena_share_request *, struct verbena_share_reply *, int *) =
-            atomic_load(&share_answer);
-        if (answer != NULL)
-            answer(&q, &r, &fd);
-        (void)send_with(h->share_fd, &from, from_bytes, &r, sizeof(r), fd, MSG_DONTWAIT);
-        if (fd >= 0)
-            close(fd);
+        }
+        more = serve_one(h, server);
+        if (server != NULL)
+            server->end();
     }
 }
 

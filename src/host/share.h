@@ -59,10 +59,18 @@ VERBENA_EXPORT int verbena_cmd_create(struct verbena_context *ctx, struct verben
 /* -EBADF: no descriptor; -EINVAL: not such a one. */
 VERBENA_EXPORT int verbena_cmd_read(int fd, struct verbena_cmd *out);
 
-/* Answers requests: any token, any handle. On the helper's thread, without a lock of the host; may
- * call host.h. *fd: goes along with the reply, and is closed then; -1: none. */
-VERBENA_EXPORT void verbena_share_serve(void (*answer)(const struct verbena_share_request *q,
-                                                       struct verbena_share_reply *r, int *fd));
+/*
+ * Answers requests: any token, any handle. On the helper's thread, without a lock of the host; may
+ * call host.h. A device is closed with the helper's end, which a thread awaits that keeps others
+ * from going on: so nothing here may wait for what a thread holds while it forks, opens or closes.
+ */
+struct verbena_share_server {
+    bool (*begin)(void); /* false: not now; the request stays where it is */
+    /* *fd: goes along with the reply, and is closed then; -1: none. */
+    void (*answer)(const struct verbena_share_request *q, struct verbena_share_reply *r, int *fd);
+    void (*end)(void);
+};
+VERBENA_EXPORT void verbena_share_serve(const struct verbena_share_server *server); /* stays */
 /* Asks whoever made the descriptor. 0: r is its reply, *fd what came along or -1; -ECONNREFUSED:
  * there is no such process any more; -ETIMEDOUT: it does not answer. */
 VERBENA_EXPORT int verbena_share_ask(const struct verbena_cmd *cmd,

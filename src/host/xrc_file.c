@@ -42,14 +42,34 @@ static struct xrc_file *find(struct host *h, unsigned ifindex, const struct stat
     return NULL;
 }
 
+static socklen_t name_of(const struct xrc_file *f, struct sockaddr_un *a)
+{
+    *a = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "verbena/xrcd/%u/%ju/%ju",
+                     f->ifindex, (uintmax_t)f->dev, (uintmax_t)f->ino);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+/* Why there is no domain to join: -EADDRINUSE: another process has it; -EAGAIN: nobody. The name is
+ * not even claimed for a moment, in which another could not make the domain. */
+static int look_for_name(const struct xrc_file *f)
+{
+    struct sockaddr_un a;
+    socklen_t bytes = name_of(f, &a);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    bool nobody = connect(fd, (struct sockaddr *)&a, bytes) != 0 && errno == ECONNREFUSED;
+    close(fd);
+    return nobody ? -EAGAIN : -EADDRINUSE;
+}
+
 /* A descriptor that holds the name; -EADDRINUSE: another process has it. */
 static int claim_name(const struct xrc_file *f)
 {
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-    int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "verbena/xrcd/%u/%ju/%ju", f->ifindex,
-                     (uintmax_t)f->dev, (uintmax_t)f->ino);
+    struct sockaddr_un a;
+    socklen_t bytes = name_of(f, &a);
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
     if (fd < 0)
         return -errno;
     if (bind(fd, (struct sockaddr *)&a, bytes) != 0) {
@@ -91,14 +111,14 @@ static int open_new(struct verbena_context *ctx, int fd, const struct stat *st, 
         return -ENOMEM;
     *f = (struct xrc_file){
         .ifindex = ctx->device.ifindex, .dev = st->st_dev, .ino = st->st_ino, .opens = 1};
-    int err = hold(f, fd, (flags & (O_CREAT | O_EXCL)) == O_CREAT);
+    int err = (flags & O_CREAT) == 0 ? look_for_name(f) : hold(f, fd, (flags & O_EXCL) == 0);
     if (err == -EADDRINUSE) /* there is one, and it cannot be had */
         err = (flags & O_EXCL) != 0 ? -EINVAL : -EOPNOTSUPP;
     if (err != 0) {
         free(f);
         return err;
     }
-    err = (flags & O_CREAT) == 0 ? -EAGAIN : xrc_domain_create(h->nic, &f->xrcd);
+    err = xrc_domain_create(h->nic, &f->xrcd);
     if (err != 0) {
         release(f);
         free(f);

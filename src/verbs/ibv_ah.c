@@ -67,12 +67,13 @@ VERBS_ABI struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *at
         return NULL;
     }
     int err = ibv_ah_path(pd->context, attr, &obj->path);
+    if (err == 0)
+        err = ibv_pd_hold(pd); /* as long as it lives */
     if (err != 0) {
         free(obj);
         errno = -err;
         return NULL;
     }
-    verbena_pd_count(obj_pd(pd)->pd, 1);
     obj->ibv.context = pd->context;
     obj->ibv.pd = pd;
     obj->ibv.handle = obj_born(pd->context);
@@ -84,7 +85,7 @@ VERBS_ABI int ibv_destroy_ah(struct ibv_ah *ah)
 {
     struct ibv_context *context = ah->context;
 
-    verbena_pd_count(obj_pd(ah->pd)->pd, -1);
+    ibv_pd_release(ah->pd);
     obj_pd_use(ah->pd, -1);
     free(ah);
     obj_died(context);

@@ -20,8 +20,10 @@ enum {
     DM_MAX_LOG_ALIGN = 12 /* a page */
 };
 
+/* Mapped until the last handle has gone, dead ones too: who frees it through another handle,
+ * perhaps from another process, does not know who is copying at that moment. */
 struct dm_memory {
-    uint8_t *bytes; /* NULL: it was freed */
+    uint8_t *bytes;
     size_t length;
     int fd; /* -1: it is nobody else's */
     _Atomic uint32_t regions;
@@ -61,22 +63,13 @@ static struct dm_memory *dm_memory_new(int fd, size_t length)
     return m;
 }
 
-static void dm_memory_unmap(struct dm_memory *m)
-{
-    if (m->bytes == NULL)
-        return;
-    munmap(m->bytes, m->length);
-    m->bytes = NULL;
-    if (m->fd >= 0)
-        close(m->fd);
-    m->fd = -1;
-}
-
 static void dm_memory_drop(struct dm_memory *m)
 {
     if (atomic_fetch_sub(&m->refs, 1) != 1)
         return;
-    dm_memory_unmap(m);
+    munmap(m->bytes, m->length);
+    if (m->fd >= 0)
+        close(m->fd);
     free(m);
 }
 
@@ -90,14 +83,20 @@ struct dm_memory *ibv_dm_map(int fd)
     struct stat st;
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
-    if (own < 0 || fstat(own, &st) != 0 || st.st_size <= 0) {
-        if (own >= 0)
-            close(own);
+    if (own < 0)
+        return NULL;
+    /* What could still shrink under the mapping would end the process that touches it. */
+    int seals = fcntl(own, F_GET_SEALS);
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(own, &st) != 0 || st.st_size <= 0) {
+        close(own);
+        errno = EINVAL;
         return NULL;
     }
     struct dm_memory *m = dm_memory_new(own, (size_t)st.st_size);
     if (m != NULL)
         atomic_store(&m->regions, 1);
+    else
+        errno = ENOMEM;
     return m;
 }
 
@@ -135,12 +134,14 @@ static void dm_init(struct ibv_dm_obj *obj, struct ibv_context *context)
     obj->ibv.memcpy_from_dm = dm_copy_from;
 }
 
-/* A file for it; -1: none can be had, and then it cannot be exported. */
+/* A file for it, whose size nobody changes that gets it; -1: none can be had, and then it cannot be
+ * exported. */
 static int dm_file(size_t length)
 {
-    int fd = memfd_create("verbena-dm", MFD_CLOEXEC);
+    int fd = memfd_create("verbena-dm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-    if (fd >= 0 && ftruncate(fd, (off_t)length) != 0) {
+    if (fd >= 0 && (ftruncate(fd, (off_t)length) != 0 ||
+                    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)) {
         close(fd);
         fd = -1;
     }
@@ -175,10 +176,7 @@ int ibv_dm_end(struct share *s)
 {
     struct dm_memory *m = s->object;
 
-    if (atomic_load(&m->regions) != 0)
-        return -EBUSY;
-    dm_memory_unmap(m);
-    return 0;
+    return atomic_load(&m->regions) != 0 ? -EBUSY : 0;
 }
 
 static void dm_free(struct ibv_dm_obj *obj)
@@ -241,7 +239,7 @@ VERBS_ABI struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_
         obj->memory = obj->share.object;
     } else if (err == 1) {
         obj->memory = fd >= 0 ? ibv_dm_map(fd) : NULL;
-        err = obj->memory != NULL ? 0 : -ENOMEM;
+        err = obj->memory != NULL ? 0 : fd >= 0 ? -errno : -EINVAL;
         if (err == 0) {
             atomic_store(&obj->memory->regions, 0);
             share_add_foreign(&obj->share, context, dm_handle, VERBENA_SHARE_DM, obj->memory);
@@ -272,6 +270,17 @@ void ibv_dm_unuse(struct dm_memory *m)
     dm_memory_drop(m);
 }
 
+/* For a region that comes: from now on it cannot be freed. */
+static int dm_use(void *with, void **memory)
+{
+    struct dm_memory *m = *memory;
+
+    (void)with;
+    atomic_fetch_add(&m->regions, 1);
+    atomic_fetch_add(&m->refs, 1);
+    return 0;
+}
+
 /* It has no addresses but its own: a region of it counts from 0. */
 struct ibv_mr *ibv_reg_dm_mr_op(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm_offset,
                                 size_t length, unsigned access)
@@ -284,21 +293,20 @@ struct ibv_mr *ibv_reg_dm_mr_op(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t d
 
     access &= ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE;
     if ((access & ~allowed) != 0 || (access & IBV_ACCESS_ZERO_BASED) == 0 ||
-        pd->context != dm->context || !share_alive(&dm_obj(dm)->share) ||
-        ibv_dm_at(m, dm_offset, length) == NULL) {
+        pd->context != dm->context || ibv_dm_at(m, dm_offset, length) == NULL ||
+        share_change(&dm_obj(dm)->share, dm_use, NULL) != 0) {
         errno = EINVAL;
         return NULL;
     }
     struct ibv_mr_obj *mr = ibv_mr_new(pd, NULL, length);
-    if (mr == NULL)
+    if (mr == NULL) {
+        ibv_dm_unuse(m);
         return NULL;
-    struct mr *region = NULL;
-    int err = verbena_mr_reg(obj_ctx(pd->context)->host, obj_pd(pd)->pd, m->bytes + dm_offset,
-                             length, 0, access, &region);
-    if (err == 0) {
-        mr->share.behind = m;
-        atomic_fetch_add(&m->regions, 1);
-        atomic_fetch_add(&m->refs, 1);
     }
+    struct mr *region = NULL;
+    mr->share.behind = m;
+    int err = ibv_mr_make(mr, m->bytes + dm_offset, length, 0, access, &region);
+    if (err != 0)
+        ibv_dm_unuse(m);
     return ibv_mr_born(mr, region, err);
 }

@@ -65,12 +65,17 @@ struct ibv_pd *ibv_alloc_parent_domain_op(struct ibv_context *context,
         errno = ENOMEM;
         return NULL;
     }
+    int err = ibv_pd_hold(attr->pd); /* as long as it lives */
+    if (err != 0) {
+        free(obj);
+        errno = -err;
+        return NULL;
+    }
     obj->pd = obj_pd(attr->pd)->pd;
     obj->parent = attr->pd;
     obj->td = td;
     obj->ibv.context = context;
     obj->ibv.handle = obj_born(context);
-    verbena_pd_count(obj->pd, 1);
     obj_pd_use(attr->pd, 1);
     if (td != NULL)
         atomic_fetch_add(&td->users, 1);
@@ -86,7 +91,7 @@ int ibv_dealloc_parent_domain(struct ibv_pd_obj *domain)
     if (domain->td != NULL)
         atomic_fetch_sub(&domain->td->users, 1);
     obj_pd_use(domain->parent, -1);
-    verbena_pd_count(domain->pd, -1);
+    ibv_pd_release(&domain->ibv);
     free(domain);
     obj_died(context);
     return 0;

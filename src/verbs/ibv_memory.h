@@ -15,6 +15,9 @@ enum { MEMORY_MAX_DM_BYTES = 256 << 20 };
  * (-errno), its end with errno. */
 struct ibv_mr_obj *ibv_mr_new(struct ibv_pd *pd, void *addr, size_t length);
 struct ibv_mr *ibv_mr_born(struct ibv_mr_obj *obj, struct mr *mr, int err);
+/* In between: the engine's region, on the domain of obj. 0 or -errno. */
+int ibv_mr_make(const struct ibv_mr_obj *obj, void *addr, uint64_t length, uint64_t iova,
+                unsigned access, struct mr **out);
 struct ibv_mr *ibv_alloc_null_mr_op(struct ibv_pd *pd);
 int ibv_advise_mr_op(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
                      struct ibv_sge *sg_list, uint32_t num_sge);

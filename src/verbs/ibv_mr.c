@@ -32,15 +32,10 @@ struct ibv_mr_obj *ibv_mr_new(struct ibv_pd *pd, void *addr, size_t length)
     return obj;
 }
 
-static struct mr *mr_of(const struct ibv_mr_obj *obj)
+static void mr_set_keys(struct ibv_mr_obj *obj, uint32_t key)
 {
-    return obj->share.object;
-}
-
-static void mr_set_keys(struct ibv_mr_obj *obj)
-{
-    obj->ibv.lkey = verbena_mr_key(mr_of(obj));
-    obj->ibv.rkey = obj->ibv.lkey;
+    obj->ibv.lkey = key;
+    obj->ibv.rkey = key;
 }
 
 static struct ibv_mr_obj *mr_obj_of(struct share *s)
@@ -56,10 +51,36 @@ struct ibv_mr *ibv_mr_born(struct ibv_mr_obj *obj, struct mr *mr, int err)
         return NULL;
     }
     obj->ibv.handle = obj_born(obj->ibv.context);
+    mr_set_keys(obj, verbena_mr_key(mr)); /* before others can destroy it */
     share_add(&obj->share, obj->ibv.context, obj->ibv.handle, VERBENA_SHARE_MR, mr);
-    mr_set_keys(obj);
     obj_pd_use(obj->ibv.pd, 1);
     return &obj->ibv;
+}
+
+int ibv_mr_make(const struct ibv_mr_obj *obj, void *addr, uint64_t length, uint64_t iova,
+                unsigned access, struct mr **out)
+{
+    struct ibv_pd *pd = obj->ibv.pd;
+
+    int err = ibv_pd_hold(pd);
+    if (err != 0)
+        return err;
+    err =
+        verbena_mr_reg(obj_ctx(pd->context)->host, obj_pd(pd)->pd, addr, length, iova, access, out);
+    ibv_pd_release(pd);
+    return err;
+}
+
+static int mr_make_null(const struct ibv_mr_obj *obj, struct mr **out)
+{
+    struct ibv_pd *pd = obj->ibv.pd;
+
+    int err = ibv_pd_hold(pd);
+    if (err != 0)
+        return err;
+    err = verbena_mr_reg_null(obj_ctx(pd->context)->host, obj_pd(pd)->pd, out);
+    ibv_pd_release(pd);
+    return err;
 }
 
 static struct ibv_mr *mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -76,8 +97,7 @@ static struct ibv_mr *mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint6
     if (obj == NULL)
         return NULL;
     struct mr *mr = NULL;
-    int err =
-        verbena_mr_reg(obj_ctx(pd->context)->host, obj_pd(pd)->pd, addr, length, iova, access, &mr);
+    int err = ibv_mr_make(obj, addr, length, iova, access, &mr);
     return ibv_mr_born(obj, mr, err);
 }
 
@@ -88,7 +108,7 @@ struct ibv_mr *ibv_alloc_null_mr_op(struct ibv_pd *pd)
     if (obj == NULL)
         return NULL;
     struct mr *mr = NULL;
-    int err = verbena_mr_reg_null(obj_ctx(pd->context)->host, obj_pd(pd)->pd, &mr);
+    int err = mr_make_null(obj, &mr);
     return ibv_mr_born(obj, mr, err);
 }
 
@@ -172,15 +192,19 @@ struct mr_change {
     void *addr;
     size_t length;
     unsigned access;
+    uint32_t key; /* afterwards */
 };
 
 static int mr_change(void *with, void **object)
 {
-    const struct mr_change *c = with;
+    struct mr_change *c = with;
     struct mr *mr = *object;
 
+    if (c->pd != NULL && ibv_pd_gone(c->pd))
+        return -EINVAL;
     int err = verbena_mr_change(c->host, &mr, c->flags, c->pd != NULL ? obj_pd(c->pd)->pd : NULL,
                                 c->addr, c->length, c->access);
+    c->key = verbena_mr_key(mr);
     *object = mr;
     return err;
 }
@@ -193,8 +217,13 @@ VERBS_ABI int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void
     struct ibv_mr_obj *obj = (struct ibv_mr_obj *)mr;
     unsigned access = (unsigned)access_flags & ~(unsigned)(MR_ACCESS_HINTS | MR_ACCESS_NO_EFFECT);
 
-    struct mr_change change = {
-        obj_ctx(mr->context)->host, (unsigned)flags, pd, addr, length, access};
+    struct mr_change change = {obj_ctx(mr->context)->host,
+                               (unsigned)flags,
+                               (flags & IBV_REREG_MR_CHANGE_PD) != 0 ? pd : NULL,
+                               addr,
+                               length,
+                               access,
+                               0};
     int err = mr_change_check(obj, flags, pd, addr, length, access);
     if (err == 0)
         err = -share_change(&obj->share, mr_change, &change);
@@ -211,7 +240,7 @@ VERBS_ABI int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void
         obj_pd_use(pd, 1);
         mr->pd = pd;
     }
-    mr_set_keys(obj);
+    mr_set_keys(obj, change.key);
     return 0;
 }
 
@@ -263,37 +292,51 @@ int ibv_mr_tell(const struct share *s, struct verbena_share_reply *r, int *fd)
 }
 
 /* A region of this process's engine of the memory that another process told of. */
-static int mr_copy(struct ibv_mr_obj *obj, struct ibv_pd *pd, const struct verbena_share_reply *r,
-                   int fd, struct mr **mr)
+static int mr_copy(struct ibv_mr_obj *obj, const struct verbena_share_reply *r, int fd,
+                   struct mr **mr)
 {
-    struct verbena_context *host = obj_ctx(pd->context)->host;
     const unsigned writes = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC;
     void *addr = NULL;
 
     if (r->memory == VERBENA_SHARE_NULL)
-        return verbena_mr_reg_null(host, obj_pd(pd)->pd, mr);
+        return mr_make_null(obj, mr);
     if (r->memory == VERBENA_SHARE_MAPPED) {
         int err = verbena_mapping_find(&r->mapping, r->length, (r->access & writes) != 0, &addr);
         if (err != 0)
             return err;
     } else {
-        if (fd < 0 || (obj->share.behind = ibv_dm_map(fd)) == NULL)
-            return -ENOMEM;
+        if (fd < 0)
+            return -EINVAL;
+        obj->share.behind = ibv_dm_map(fd);
+        if (obj->share.behind == NULL)
+            return -errno;
         addr = ibv_dm_at(obj->share.behind, r->offset, r->length);
     }
-    int err = addr == NULL
-                  ? -EINVAL
-                  : verbena_mr_reg(host, obj_pd(pd)->pd, addr, r->length, r->iova, r->access, mr);
+    int err = addr == NULL ? -EINVAL : ibv_mr_make(obj, addr, r->length, r->iova, r->access, mr);
     if (err != 0 && obj->share.behind != NULL)
         ibv_dm_unuse(obj->share.behind);
     return err;
+}
+
+struct mr_view {
+    struct verbena_region region;
+    uint32_t key;
+};
+
+static int mr_look(void *with, void **object)
+{
+    struct mr_view *v = with;
+
+    verbena_mr_describe(*object, &v->region);
+    v->key = verbena_mr_key(*object);
+    return 0;
 }
 
 VERBS_ABI struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 {
     struct ibv_mr_obj *obj = ibv_mr_new(pd, NULL, 0);
     struct verbena_share_reply r;
-    struct verbena_region region;
+    struct mr_view view;
     int fd;
 
     if (obj == NULL)
@@ -301,21 +344,25 @@ VERBS_ABI struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
     int err = share_import(&obj->share, pd->context, mr_handle, VERBENA_SHARE_MR, &r, &fd);
     if (err == 1) {
         struct mr *mr = NULL;
-        err = mr_copy(obj, pd, &r, fd, &mr);
+        err = mr_copy(obj, &r, fd, &mr);
         if (err == 0)
             share_add_foreign(&obj->share, pd->context, mr_handle, VERBENA_SHARE_MR, mr);
     }
     if (fd >= 0)
         close(fd);
+    if (err == 0) {
+        err = share_change(&obj->share, mr_look, &view);
+        if (err != 0) /* destroyed through another handle meanwhile */
+            share_let_go(&obj->share);
+    }
     if (err != 0) {
         free(obj);
         errno = -err;
         return NULL;
     }
-    verbena_mr_describe(mr_of(obj), &region);
-    obj->ibv.length = region.length;
+    obj->ibv.length = view.region.length;
     obj->ibv.handle = mr_handle;
-    mr_set_keys(obj);
+    mr_set_keys(obj, view.key);
     obj_born(pd->context);
     obj_pd_use(pd, 1);
     return &obj->ibv;

@@ -26,7 +26,11 @@ struct ibv_mw *ibv_alloc_mw_op(struct ibv_pd *pd, enum ibv_mw_type type)
         errno = ENOMEM;
         return NULL;
     }
-    int err = verbena_mw_create(obj_ctx(pd->context)->host, obj_pd(pd)->pd, (int)type, &obj->mw);
+    int err = ibv_pd_hold(pd);
+    if (err == 0) {
+        err = verbena_mw_create(obj_ctx(pd->context)->host, obj_pd(pd)->pd, (int)type, &obj->mw);
+        ibv_pd_release(pd);
+    }
     if (err != 0) {
         free(obj);
         errno = -err;

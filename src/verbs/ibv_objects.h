@@ -145,6 +145,12 @@ static inline void obj_pd_use(struct ibv_pd *p, int objects)
         atomic_fetch_add(&obj_pd(p)->users, (uint32_t)objects);
 }
 
+/* ibv_pd.c. Nobody destroys it through another handle until it is released: for who makes what is
+ * on it. -EINVAL: somebody has. */
+int ibv_pd_hold(struct ibv_pd *pd);
+void ibv_pd_release(struct ibv_pd *pd);
+bool ibv_pd_gone(struct ibv_pd *pd); /* under the lock of ibv_share.c */
+
 static inline struct ibv_cq_obj *obj_cq(struct ibv_cq *c)
 {
     return (struct ibv_cq_obj *)c;

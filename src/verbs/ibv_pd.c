@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "verbs/ibv_memory.h"
 
@@ -38,6 +39,32 @@ VERBS_ABI struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
     obj->ibv.handle = obj_born(context);
     share_add(&obj->share, context, obj->ibv.handle, VERBENA_SHARE_PD, obj->pd);
     return &obj->ibv;
+}
+
+bool ibv_pd_gone(struct ibv_pd *pd)
+{
+    /* A parent domain counts as a child of what it was made of. */
+    return obj_pd(pd)->parent == NULL && obj_pd(pd)->share.gone;
+}
+
+static int pd_hold(void *with, void **object)
+{
+    (void)with;
+    verbena_pd_count(*object, 1);
+    return 0;
+}
+
+int ibv_pd_hold(struct ibv_pd *pd)
+{
+    if (obj_pd(pd)->parent == NULL)
+        return share_change(&obj_pd(pd)->share, pd_hold, NULL);
+    verbena_pd_count(obj_pd(pd)->pd, 1);
+    return 0;
+}
+
+void ibv_pd_release(struct ibv_pd *pd)
+{
+    verbena_pd_count(obj_pd(pd)->pd, -1);
 }
 
 int ibv_pd_end(struct share *s)
@@ -83,7 +110,10 @@ VERBS_ABI struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_
         errno = ENOMEM;
         return NULL;
     }
+    obj->ibv.context = context; /* before others can destroy it */
     int err = share_import(&obj->share, context, pd_handle, VERBENA_SHARE_PD, &r, &fd);
+    if (fd >= 0)
+        close(fd);
     if (err == 0)
         obj->pd = obj->share.object;
     else if (err == 1)
@@ -93,7 +123,6 @@ VERBS_ABI struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_
         errno = -err;
         return NULL;
     }
-    obj->ibv.context = context;
     obj->ibv.handle = pd_handle;
     obj_born(context);
     return &obj->ibv;

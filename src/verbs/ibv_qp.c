@@ -129,7 +129,12 @@ static struct ibv_qp *qp_create_with(struct qp_parts parts, struct ibv_qp_init_a
     obj->sq_sig_all = n.sq_sig_all;
     qp_init_public(&obj->pub.qp, &parts, init);
     ibv_qp_init_obj(obj); /* before the engine knows the owner: events may come at once */
-    err = verbena_qp_create(obj->host, &n, &obj->qp);
+    err = parts.pd != NULL ? ibv_pd_hold(parts.pd) : 0;
+    if (err == 0) {
+        err = verbena_qp_create(obj->host, &n, &obj->qp);
+        if (parts.pd != NULL)
+            ibv_pd_release(parts.pd);
+    }
     if (err != 0) {
         free(obj);
         errno = -err;

@@ -29,15 +29,21 @@ static void share_unlock(void)
     pthread_mutex_unlock(&share_mutex);
 }
 
+static bool share_try_lock(void)
+{
+    return pthread_mutex_trylock(&share_mutex) == 0;
+}
+
 static void answer(const struct verbena_share_request *q, struct verbena_share_reply *r, int *fd);
 
 /* Under the mutex functions of the host are called. */
 __attribute__((constructor)) static void share_begin(void)
 {
     static const struct verbena_fork_hook hook = {share_lock, share_unlock, share_unlock};
+    static const struct verbena_share_server server = {share_try_lock, answer, share_unlock};
 
     verbena_fork_hook(VERBENA_FORK_VERBS_SHARE, &hook);
-    verbena_share_serve(answer);
+    verbena_share_serve(&server);
 }
 
 static bool same_token(const struct verbena_cmd *cmd, const uint64_t token[2])
@@ -54,6 +60,15 @@ static struct cmd_file *file_of(const uint64_t token[2])
     if (same_token(&f->cmd, token) && f->pid == getpid())
         return f;
     return NULL;
+}
+
+static struct cmd_file *file_join(const uint64_t token[2])
+{
+    struct cmd_file *f = file_of(token);
+
+    if (f != NULL)
+        f->contexts++;
+    return f;
 }
 
 static struct cmd_file *file_add(const struct verbena_cmd *cmd, const char *device, bool foreign)
@@ -103,31 +118,35 @@ static int ask(const struct verbena_cmd *cmd, enum verbena_share_kind kind, uint
     };
     int err = verbena_share_ask(cmd, &q, r, fd);
 
-    return err != 0 ? err : r->err;
+    if (err != 0)
+        return err;
+    return r->err <= 0 ? r->err : -EPROTO; /* whoever it is, it is not believed */
 }
 
 int share_file_find(int fd, struct cmd_file **out)
 {
     struct verbena_cmd cmd;
     struct verbena_share_reply r = {0};
-    int none;
+    int along;
 
     int err = verbena_cmd_read(fd, &cmd);
     if (err != 0)
         return err;
     share_lock();
-    *out = file_of(cmd.token);
-    if (*out != NULL)
-        (*out)->contexts++;
+    *out = file_join(cmd.token);
     share_unlock();
     if (*out != NULL)
         return 0;
-    err = ask(&cmd, VERBENA_SHARE_DEVICE, 0, false, &r, &none);
+    err = ask(&cmd, VERBENA_SHARE_DEVICE, 0, false, &r, &along);
+    if (along >= 0)
+        close(along);
     if (err != 0)
         return err;
     r.device[sizeof(r.device) - 1] = '\0';
     share_lock();
-    *out = file_add(&cmd, r.device, true);
+    *out = file_join(cmd.token); /* another thread may have asked, too */
+    if (*out == NULL)
+        *out = file_add(&cmd, r.device, true);
     share_unlock();
     return *out != NULL ? 0 : -ENOMEM;
 }
@@ -311,11 +330,11 @@ static int destroy(struct share *s)
     return 0;
 }
 
+/* With the mutex held. */
 static void answer(const struct verbena_share_request *q, struct verbena_share_reply *r, int *fd)
 {
     memset(r, 0, sizeof(*r));
     r->err = -EINVAL;
-    share_lock();
     struct cmd_file *f = file_of(q->token);
     struct share *s = NULL;
     if (f != NULL && q->kind == VERBENA_SHARE_DEVICE && q->destroy == 0) {
@@ -334,5 +353,4 @@ static void answer(const struct verbena_share_request *q, struct verbena_share_r
         else
             r->err = 0;
     }
-    share_unlock();
 }

@@ -32,10 +32,14 @@ static struct ibv_srq *srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *i
     /* The limit is armed by modify; at creation it is ignored, as everywhere. */
     struct pd *engine_pd = obj_pd(pd)->pd;
     obj->xrc = ex != NULL;
-    int err = ex == NULL
+    int err = ibv_pd_hold(pd);
+    if (err == 0) {
+        err = ex == NULL
                   ? verbena_srq_create(obj->host, engine_pd, &max_wr, &max_sge, 0, obj, &obj->srq)
                   : verbena_xrc_srq_create(obj->host, engine_pd, obj_xrcd(ex->xrcd)->xrcd,
                                            obj_cq(ex->cq)->cq, &max_wr, &max_sge, obj, &obj->srq);
+        ibv_pd_release(pd);
+    }
     if (err != 0) {
         free(obj);
         errno = -err;

@@ -2,7 +2,7 @@
 /*
  * ibv_xrc.c: domains of extended reliable connections. Those who open one with the same file share
  * it, as far as they are of one process. DEVIATES: ibv_open_xrcd(3): processes do not share
- * domains: one that another has is refused.
+ * domains: who joins one that another has is refused; with O_CREAT alone it gets one of its own.
  */
 #include <errno.h>
 #include <stdlib.h>

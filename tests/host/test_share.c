@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,6 +27,19 @@ static struct endpoint e;
 static _Atomic int give_fd; /* goes along with answers; -1: none */
 static _Atomic unsigned answers;
 
+/* What an answer needs, and another may hold. */
+static pthread_mutex_t needed = PTHREAD_MUTEX_INITIALIZER;
+
+static bool begin(void)
+{
+    return pthread_mutex_trylock(&needed) == 0;
+}
+
+static void end(void)
+{
+    pthread_mutex_unlock(&needed);
+}
+
 static void answer(const struct verbena_share_request *q, struct verbena_share_reply *r, int *fd)
 {
     memset(r, 0, sizeof(*r));
@@ -37,11 +51,13 @@ static void answer(const struct verbena_share_request *q, struct verbena_share_r
     answers++;
 }
 
+static const struct verbena_share_server server = {begin, answer, end};
+
 static int setup(void **state)
 {
     (void)state;
     endpoint_open(&e, "vb_lo", 4096);
-    verbena_share_serve(answer);
+    verbena_share_serve(&server);
     give_fd = -1;
     answers = 0;
     return 0;
@@ -136,29 +152,84 @@ static void ask__nobody(void **state)
     close(fd);
 }
 
-/* Strangers send what they like; those who ask get their answer all the same. */
-static void serve__nonsense(void **state)
+/* A socket that sends to the maker's. */
+static int stranger(const struct verbena_cmd *cmd)
 {
-    (void)state;
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    struct verbena_cmd cmd;
-    struct verbena_share_request q = {.kind = 1};
-    struct verbena_share_reply r;
-    uint8_t bytes[256] = {0};
-    int fd = verbena_cmd_create(e.ctx, &cmd), got,
-        s = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+    int s = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
     int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "verbena/share/%016llx",
-                     (unsigned long long)cmd.process);
+                     (unsigned long long)cmd->process);
 
     assert_int_equal(connect(s, (struct sockaddr *)&a,
                              (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)),
                      0);
+    return s;
+}
+
+/* Strangers send what they like; those who ask get their answer all the same. */
+static void serve__nonsense(void **state)
+{
+    (void)state;
+    struct verbena_cmd cmd;
+    struct verbena_share_request q = {.kind = 1};
+    struct verbena_share_reply r;
+    uint8_t bytes[256] = {0};
+    int fd = verbena_cmd_create(e.ctx, &cmd), got, s = stranger(&cmd);
+
     for (size_t i = 0; i < sizeof(bytes); i += 5)
         (void)send(s, bytes, i,
                    0); /* of any length; without a name of its own nobody is answered */
     assert_int_equal(verbena_share_ask(&cmd, &q, &r, &got), 0);
     assert_int_equal(r.err, 0);
     assert_int_equal(answers, 1);
+    close(s);
+    close(fd);
+}
+
+static void *ask_one(void *cmd)
+{
+    struct verbena_share_request q = {.kind = 1};
+    struct verbena_share_reply r;
+    int got;
+
+    return (void *)(intptr_t)verbena_share_ask(cmd, &q, &r, &got);
+}
+
+/* Who asks while an answer cannot be given gets it later. */
+static void serve__later(void **state)
+{
+    (void)state;
+    struct verbena_cmd cmd;
+    pthread_t asker;
+    void *err;
+    int fd = verbena_cmd_create(e.ctx, &cmd);
+
+    pthread_mutex_lock(&needed);
+    assert_int_equal(pthread_create(&asker, NULL, ask_one, &cmd), 0);
+    usleep(20000);
+    assert_int_equal(answers, 0);
+    pthread_mutex_unlock(&needed);
+    pthread_join(asker, &err);
+    assert_int_equal((intptr_t)err, 0);
+    assert_int_equal(answers, 1);
+    close(fd);
+}
+
+/* The last close waits for the helper: the helper does not wait for what an answer needs. */
+static void serve__closed_meanwhile(void **state)
+{
+    (void)state;
+    struct verbena_cmd cmd;
+    int fd = verbena_cmd_create(e.ctx, &cmd), s = stranger(&cmd);
+    const struct verbena_share_request q = {.kind = 1};
+
+    pthread_mutex_lock(&needed);
+    assert_int_equal(send(s, &q, sizeof(q), 0), sizeof(q));
+    usleep(20000);
+    endpoint_close(&e);
+    pthread_mutex_unlock(&needed);
+    assert_int_equal(answers, 0);
+    endpoint_open(&e, "vb_lo", 4096);
     close(s);
     close(fd);
 }
@@ -171,6 +242,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(ask__reply_and_descriptor, setup, teardown),
         cmocka_unit_test_setup_teardown(ask__nobody, setup, teardown),
         cmocka_unit_test_setup_teardown(serve__nonsense, setup, teardown),
+        cmocka_unit_test_setup_teardown(serve__later, setup, teardown),
+        cmocka_unit_test_setup_teardown(serve__closed_meanwhile, setup, teardown),
     };
 
     private_net_enter();

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -147,23 +148,31 @@ static void close__with_children(void **state)
     close(fd);
 }
 
+static socklen_t name_of(int fd, struct sockaddr_un *a)
+{
+    struct stat st;
+
+    *a = (struct sockaddr_un){.sun_family = AF_UNIX};
+    assert_int_equal(fstat(fd, &st), 0);
+    int n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "verbena/xrcd/%u/%ju/%ju",
+                     e.ctx->device.ifindex, (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
 /* Somebody has the name, whoever it is. */
 static void open__name_is_taken(void **state)
 {
     (void)state;
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-    struct stat st;
+    struct sockaddr_un a;
     struct xrcd *xrcd;
     int fd = new_file(), s = socket(AF_UNIX, SOCK_DGRAM, 0);
+    socklen_t bytes = name_of(fd, &a);
 
-    assert_int_equal(fstat(fd, &st), 0);
-    int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "verbena/xrcd/%u/%ju/%ju",
-                     e.ctx->device.ifindex, (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
-    socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
     assert_int_equal(bind(s, (struct sockaddr *)&a, bytes), 0);
     unsigned before = descriptors();
     assert_int_equal(verbena_xrcd_open(e.ctx, fd, 0, &xrcd), -EOPNOTSUPP);
     assert_int_equal(verbena_xrcd_open(e.ctx, fd, O_CREAT | O_EXCL, &xrcd), -EINVAL);
+    assert_int_equal(verbena_xrcd_open(e.ctx, fd, O_EXCL, &xrcd), -EINVAL);
     assert_int_equal(descriptors(), before);
     /* One of our own, which is shared here. */
     struct xrcd *same;
@@ -177,6 +186,46 @@ static void open__name_is_taken(void **state)
     assert_int_equal(verbena_xrcd_open(e.ctx, fd, O_CREAT | O_EXCL, &xrcd), 0);
     assert_int_equal(verbena_xrcd_close(e.ctx, xrcd), 0);
     close(fd);
+}
+
+struct joiner {
+    int fd;
+    _Atomic bool stop;
+};
+
+static void *join_on(void *arg)
+{
+    struct joiner *j = arg;
+    struct xrcd *xrcd;
+    intptr_t wrong = 0;
+
+    while (!j->stop) {
+        int err = verbena_xrcd_open(e.ctx, j->fd, 0, &xrcd);
+        wrong += err != -EAGAIN && err != -EOPNOTSUPP;
+    }
+    return (void *)wrong;
+}
+
+/* Who finds no domain has not taken the name for a moment, in which nobody could make one. */
+static void open__does_not_take_the_name(void **state)
+{
+    (void)state;
+    struct sockaddr_un a;
+    struct joiner j = {.fd = new_file()};
+    socklen_t bytes = name_of(j.fd, &a);
+    pthread_t thread;
+    void *wrong;
+
+    assert_int_equal(pthread_create(&thread, NULL, join_on, &j), 0);
+    for (unsigned i = 0; i < 5000; i++) {
+        int s = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(bind(s, (struct sockaddr *)&a, bytes), 0);
+        close(s);
+    }
+    j.stop = true;
+    assert_int_equal(pthread_join(thread, &wrong), 0);
+    assert_null(wrong);
+    close(j.fd);
 }
 
 /* A child neither keeps the name nor the file, and its domains are dead. */
@@ -208,6 +257,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(open__no_file, setup, teardown),
         cmocka_unit_test_setup_teardown(open__file_that_has_gone, setup, teardown),
         cmocka_unit_test_setup_teardown(open__name_is_taken, setup, teardown),
+        cmocka_unit_test_setup_teardown(open__does_not_take_the_name, setup, teardown),
         cmocka_unit_test_setup_teardown(close__with_children, setup, teardown),
         cmocka_unit_test_setup_teardown(fork__child_lets_go, setup, teardown),
     };

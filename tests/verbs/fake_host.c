@@ -4,12 +4,13 @@
  */
 #include "fake_host.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 struct fake_host fake;
-void (*fake_answer)(const struct verbena_share_request *q, struct verbena_share_reply *r, int *fd);
+static const struct verbena_share_server *fake_server;
 
 struct verbena_context {
     int unused;
@@ -113,10 +114,26 @@ int verbena_cmd_read(int fd, struct verbena_cmd *out)
                                                                                        : -EINVAL;
 }
 
-void verbena_share_serve(void (*answer)(const struct verbena_share_request *q,
-                                        struct verbena_share_reply *r, int *fd))
+void verbena_share_serve(const struct verbena_share_server *server)
 {
-    fake_answer = answer;
+    fake_server = server;
+}
+
+void fake_answer(const struct verbena_share_request *q, struct verbena_share_reply *r, int *fd)
+{
+    while (!fake_server->begin())
+        sched_yield();
+    fake_server->answer(q, r, fd);
+    fake_server->end();
+}
+
+static void fake_meanwhile(void)
+{
+    void (*f)(void) = fake.meanwhile;
+
+    fake.meanwhile = NULL;
+    if (f != NULL)
+        f();
 }
 
 int verbena_share_ask(const struct verbena_cmd *cmd, const struct verbena_share_request *q,
@@ -125,6 +142,7 @@ int verbena_share_ask(const struct verbena_cmd *cmd, const struct verbena_share_
     assert_int_equal(q->token[0], cmd->token[0]);
     fake.asked = *q;
     fake.asks++;
+    fake_meanwhile();
     *r = fake.reply;
     *fd = fake.ask_fail == 0 && fake.reply_fd >= 0 ? dup(fake.reply_fd) : -1;
     return -fake.ask_fail;
@@ -247,6 +265,7 @@ int verbena_mr_reg(struct verbena_context *ctx, struct pd *pd, void *addr, uint6
     assert_non_null(ctx);
     (void)addr;
     (void)length;
+    fake_meanwhile();
     fake.mr_iova = iova;
     fake.mr_access = access;
     return fake_new((struct fake_object *)pd, 0x1234, out);

@@ -54,8 +54,9 @@ struct fake_host {
     unsigned asks;
     int ask_fail; /* errno */
     struct verbena_share_reply reply;
-    int reply_fd; /* duplicated */
-    void *found;  /* what verbena_mapping_find finds; NULL: nothing */
+    int reply_fd;            /* duplicated */
+    void *found;             /* what verbena_mapping_find finds; NULL: nothing */
+    void (*meanwhile)(void); /* called once, in the middle of the next question or registration */
     struct verbena_region region;
     struct net_addr group; /* as last attached or detached */
     unsigned devices;      /* how many the list has: 0..2 */
@@ -63,8 +64,8 @@ struct fake_host {
 };
 
 extern struct fake_host fake;
-extern void (*fake_answer)(const struct verbena_share_request *q, struct verbena_share_reply *r,
-                           int *fd);
+/* As the helper does when another process asks. */
+void fake_answer(const struct verbena_share_request *q, struct verbena_share_reply *r, int *fd);
 
 /* Everything as at the start: two devices, nothing alive. */
 void fake_reset(void);

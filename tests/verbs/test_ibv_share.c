@@ -6,6 +6,8 @@
 #include "fake_host.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -77,6 +79,77 @@ static void import_device__refused(void **state)
     close(null);
     close(pipe_fd[0]);
     close(pipe_fd[1]);
+}
+
+static unsigned descriptors(void)
+{
+    unsigned n = 0;
+
+    for (int fd = 0; fd < 256; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+static int raced_fd;
+static struct ibv_context *raced;
+
+static void import_meanwhile(void)
+{
+    raced = ibv_import_device(raced_fd);
+}
+
+/* Two threads at once: handles of one are known to the other. */
+static void import_device__twice_at_once(void **state)
+{
+    (void)state;
+    raced_fd = foreign_fd(4);
+    int fd = dup(raced_fd);
+
+    fake.meanwhile = import_meanwhile;
+    struct ibv_context *ctx = ibv_import_device(fd);
+    assert_non_null(ctx);
+    assert_non_null(raced);
+    assert_ptr_equal(obj_ctx(ctx)->file, obj_ctx(raced)->file);
+    assert_int_equal(ibv_close_device(raced), 0);
+    raced_fd = dup(fd);
+    unsigned asks = fake.asks;
+    import_meanwhile();
+    assert_int_equal(fake.asks, asks);
+    assert_int_equal(ibv_close_device(raced), 0);
+    fake_close(ctx);
+}
+
+/* Whoever answers is not believed: neither what it sends along nor that it is another's. */
+static void import__odd_replies(void **state)
+{
+    (void)state;
+    int fd = foreign_fd(5);
+
+    fake.reply.err = 1;
+    assert_null(ibv_import_device(fd));
+    assert_int_equal(errno, EPROTO);
+    fake.reply.err = 0;
+    fake.reply_fd = memfd_create("along", MFD_CLOEXEC);
+    unsigned before = descriptors();
+    struct ibv_context *ctx = ibv_import_device(fd);
+    assert_non_null(ctx);
+    struct ibv_pd *pd = ibv_import_pd(ctx, 7);
+    assert_non_null(pd);
+    before++; /* that of its events */
+    assert_int_equal(descriptors(), before);
+    fake.reply.err = 1;
+    errno = 0;
+    assert_null(ibv_import_pd(ctx, 8));
+    assert_int_equal(errno, EPROTO);
+    assert_null(ibv_import_mr(pd, 8));
+    assert_int_equal(errno, EPROTO);
+    assert_null(ibv_import_dm(ctx, 8));
+    assert_int_equal(errno, EPROTO);
+    assert_int_equal(ibv_dealloc_pd(pd), EPROTO);
+    assert_int_equal(descriptors(), before);
+    ibv_unimport_pd(pd);
+    close(fake.reply_fd);
+    fake_close(ctx);
 }
 
 /* All handles are of one object: each key is the same, and who destroys it leaves the others dead.
@@ -312,16 +385,28 @@ static void foreign__device_memory(void **state)
     (void)state;
     struct ibv_context *ctx = import_foreign();
     struct ibv_pd *pd = ibv_alloc_pd(ctx);
-    int fd = memfd_create("dm", MFD_CLOEXEC);
+    int fd = memfd_create("dm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     uint32_t word = 0x0badf00d, back = 0;
 
     errno = 0;
     assert_null(ibv_import_dm(ctx, 4)); /* no descriptor */
-    assert_int_equal(errno, ENOMEM);
+    assert_int_equal(errno, EINVAL);
     fake.reply_fd = fd;
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
     assert_null(ibv_import_dm(ctx, 4)); /* nothing behind it */
     assert_int_equal(ftruncate(fd, 4096), 0);
     assert_int_equal(pwrite(fd, &word, 4, 16), 4);
+    int unsealed = memfd_create("dm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_int_equal(ftruncate(unsealed, 4096), 0);
+    fake.reply_fd = unsealed; /* it could shrink under those who touch it */
+    fake.reply.memory = VERBENA_SHARE_FD;
+    errno = 0;
+    assert_null(ibv_import_dm(ctx, 4));
+    assert_int_equal(errno, EINVAL);
+    assert_null(ibv_import_mr(pd, 4));
+    assert_int_equal(errno, EINVAL);
+    close(unsealed);
+    fake.reply_fd = fd;
     struct ibv_dm *dm = ibv_import_dm(ctx, 4);
     assert_non_null(dm);
     assert_int_equal(ibv_memcpy_from_dm(&back, dm, 16, 4), 0);
@@ -400,6 +485,8 @@ static void answer__what_it_is(void **state)
     assert_int_equal(asked(&cmd, VERBENA_SHARE_DM, dm->handle, 0, &r, &fd), 0);
     assert_int_equal(r.memory, VERBENA_SHARE_FD);
     assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, 0), -1); /* whoever gets it cannot take it away */
+    assert_int_equal(ftruncate(fd, 1 << 20), -1);
     close(fd);
     wrong = cmd;
     wrong.token[1]++;
@@ -454,6 +541,148 @@ static void answer__destroys(void **state)
     fake_close(ctx);
 }
 
+/* A domain that another process destroyed is no domain to put anything on. */
+static void answer__domain_has_gone(void **state)
+{
+    (void)state;
+    struct ibv_context *ctx = fake_open();
+    struct ibv_pd *pd = ibv_alloc_pd(ctx), *live = ibv_alloc_pd(ctx);
+    struct ibv_mr *mr = ibv_reg_mr(live, area, sizeof(area), 0);
+    struct ibv_cq *cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
+    struct ibv_alloc_dm_attr dm_attr = {.length = 64};
+    struct ibv_dm *dm = ibv_alloc_dm(ctx, &dm_attr);
+    struct verbena_cmd cmd;
+    struct verbena_share_reply r;
+    int fd;
+
+    assert_int_equal(verbena_cmd_read(ctx->cmd_fd, &cmd), 0);
+    assert_int_equal(asked(&cmd, VERBENA_SHARE_PD, pd->handle, 1, &r, &fd), 0);
+    struct ibv_qp_init_attr qp = {
+        .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 1}};
+    struct ibv_srq_init_attr srq = {
+        .attr = {.max_wr = 1, .max_sge = 1}
+    };
+    struct ibv_ah_attr ah = {.is_global = 1, .port_num = 1};
+    struct ibv_parent_domain_init_attr parent = {.pd = pd};
+    unsigned alive = fake.alive;
+    const void *const made[] = {
+        ibv_reg_mr(pd, area, 8, 0),
+        ibv_alloc_null_mr(pd),
+        ibv_reg_dm_mr(pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED),
+        ibv_alloc_mw(pd, IBV_MW_TYPE_1),
+        ibv_create_qp(pd, &qp),
+        ibv_create_srq(pd, &srq),
+        ibv_create_ah(pd, &ah),
+        ibv_alloc_parent_domain(ctx, &parent),
+    };
+    for (unsigned i = 0; i < sizeof(made) / sizeof(made[0]); i++)
+        assert_null(made[i]);
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(fake.alive, alive);
+    assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0),
+                     IBV_REREG_MR_ERR_INPUT);
+    ibv_unimport_pd(pd);
+    assert_int_equal(ibv_free_dm(dm), 0); /* no region was left on it */
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    assert_int_equal(ibv_dealloc_pd(live), 0);
+    fake_close(ctx);
+}
+
+static struct {
+    struct verbena_cmd cmd;
+    uint32_t pd, dm;
+    int err[2];
+} late;
+
+static void destroy_meanwhile(void)
+{
+    struct verbena_share_reply r;
+    int fd;
+
+    late.err[0] = asked(&late.cmd, VERBENA_SHARE_PD, late.pd, 1, &r, &fd);
+    late.err[1] = asked(&late.cmd, VERBENA_SHARE_DM, late.dm, 1, &r, &fd);
+}
+
+/* Another process destroys what a thread here is just making something on. */
+static void answer__in_the_middle(void **state)
+{
+    (void)state;
+    struct ibv_context *ctx = fake_open();
+    struct ibv_pd *pd = ibv_alloc_pd(ctx);
+    struct ibv_alloc_dm_attr attr = {.length = 64};
+    struct ibv_dm *dm = ibv_alloc_dm(ctx, &attr);
+
+    assert_int_equal(verbena_cmd_read(ctx->cmd_fd, &late.cmd), 0);
+    late.pd = pd->handle;
+    late.dm = dm->handle;
+    fake.meanwhile = destroy_meanwhile;
+    struct ibv_mr *mr = ibv_reg_dm_mr(pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED);
+    assert_non_null(mr);
+    assert_int_equal(late.err[0], -EBUSY);
+    assert_int_equal(late.err[1], -EBUSY);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    destroy_meanwhile();
+    assert_int_equal(late.err[0], 0);
+    assert_int_equal(late.err[1], 0);
+    ibv_unimport_dm(dm);
+    ibv_unimport_pd(pd);
+    fake_close(ctx);
+}
+
+enum { COPY_BYTES = 16 << 20 };
+
+static void *copy_on(void *dm)
+{
+    uint8_t *bytes = calloc(1, COPY_BYTES);
+    int err = 0;
+
+    while (err == 0)
+        err = ibv_memcpy_to_dm(dm, 0, bytes, COPY_BYTES);
+    free(bytes);
+    return (void *)(intptr_t)err;
+}
+
+static bool dm_mapped(void)
+{
+    char line[512];
+    bool found = false;
+    FILE *maps = fopen("/proc/self/maps", "re");
+
+    assert_non_null(maps);
+    while (fgets(line, sizeof(line), maps) != NULL)
+        found |= strstr(line, "verbena-dm") != NULL;
+    fclose(maps);
+    return found;
+}
+
+/* Another process frees device memory to which a thread here is copying. */
+static void answer__frees_under_a_copy(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 8; i++) {
+        struct ibv_context *ctx = fake_open();
+        struct ibv_alloc_dm_attr attr = {.length = COPY_BYTES};
+        struct ibv_dm *dm = ibv_alloc_dm(ctx, &attr);
+        struct verbena_cmd cmd;
+        struct verbena_share_reply r;
+        pthread_t copier;
+        void *err;
+        int fd;
+
+        assert_int_equal(verbena_cmd_read(ctx->cmd_fd, &cmd), 0);
+        assert_int_equal(pthread_create(&copier, NULL, copy_on, dm), 0);
+        usleep(5000);
+        assert_int_equal(asked(&cmd, VERBENA_SHARE_DM, dm->handle, 1, &r, &fd), 0);
+        assert_int_equal(pthread_join(copier, &err), 0);
+        assert_int_equal((intptr_t)err, EINVAL);
+        assert_true(dm_mapped());
+        ibv_unimport_dm(dm);
+        assert_false(dm_mapped());
+        fake_close(ctx);
+    }
+}
+
 static int reset(void **state)
 {
     (void)state;
@@ -465,6 +694,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(import_device__refused, reset),
+        cmocka_unit_test_setup(import_device__twice_at_once, reset),
+        cmocka_unit_test_setup(import__odd_replies, reset),
         cmocka_unit_test_setup(import__within_the_process, reset),
         cmocka_unit_test_setup(import__numbers_that_nobody_has, reset),
         cmocka_unit_test_setup(destroy__refused, reset),
@@ -476,6 +707,9 @@ int main(void)
         cmocka_unit_test_setup(foreign__device_memory, reset),
         cmocka_unit_test_setup(answer__what_it_is, reset),
         cmocka_unit_test_setup(answer__destroys, reset),
+        cmocka_unit_test_setup(answer__domain_has_gone, reset),
+        cmocka_unit_test_setup(answer__in_the_middle, reset),
+        cmocka_unit_test_setup(answer__frees_under_a_copy, reset),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,8 +11,12 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "host/share.h"
 
 enum { FORKS = 200, STREAM_FORKS = 12, GUARD_BYTES = 100, HALF_BYTES = RIG_BYTES / 2 };
 
@@ -216,11 +220,105 @@ static void case_107(void **state)
     rig_close(&r);
 }
 
+/* Threads that open and close the only context, ask the process's share socket, as any user of the
+ * machine can, and fork: none waits for the others for ever. */
+static struct {
+    struct ibv_device *device;
+    _Atomic uint64_t socket; /* the name's number */
+    _Atomic bool stop;
+    _Atomic unsigned opens, forks;
+} busy;
+
+static void *busy_open(void *arg)
+{
+    (void)arg;
+    struct verbena_cmd cmd;
+
+    while (!busy.stop) {
+        struct ibv_context *ctx = ibv_open_device(busy.device);
+        if (ctx == NULL)
+            continue;
+        if (pread(ctx->cmd_fd, &cmd, sizeof(cmd), 0) == sizeof(cmd))
+            busy.socket = cmd.process;
+        usleep(200);
+        ibv_close_device(ctx);
+        busy.opens++;
+    }
+    return NULL;
+}
+
+static void *busy_fork(void *arg)
+{
+    (void)arg;
+    while (!busy.stop) {
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(0);
+        if (pid > 0 && waitpid(pid, NULL, 0) == pid)
+            busy.forks++;
+    }
+    return NULL;
+}
+
+static void *busy_ask(void *arg)
+{
+    (void)arg;
+    const struct sockaddr_un any = {.sun_family = AF_UNIX};
+    const struct verbena_share_request q = {
+        .token = {1, 2}
+    };
+    struct verbena_share_reply r;
+    int s = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    (void)bind(s, (const struct sockaddr *)&any, sizeof(sa_family_t));
+    while (!busy.stop) {
+        struct sockaddr_un a = {.sun_family = AF_UNIX};
+        int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "verbena/share/%016llx",
+                         (unsigned long long)busy.socket);
+        (void)sendto(s, &q, sizeof(q), 0, (struct sockaddr *)&a,
+                     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n));
+        (void)recv(s, &r, sizeof(r), 0);
+    }
+    close(s);
+    return NULL;
+}
+
+static void fork__while_closed_and_asked(void **state)
+{
+    (void)state;
+    if (UNDER_ASAN)
+        SKIP_TEST("AddressSanitizer's allocator keeps locks of the parent's threads");
+    enum { OPENS = 150, TURN_MS = 100, TURNS = 50, STUCK = 100 };
+    static void *(*const all[])(void *) = {busy_open, busy_fork, busy_ask, busy_ask};
+    pthread_t thread[4];
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    unsigned stuck = 0, last = 0;
+
+    assert_non_null(list);
+    busy.device = list[0];
+    assert_non_null(busy.device);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, all[i], NULL), 0);
+    for (unsigned i = 0; (i < TURNS && busy.opens < OPENS) || stuck != 0; i++) {
+        usleep(TURN_MS * 1000);
+        unsigned opens = busy.opens;
+        stuck = opens == last ? stuck + 1 : 0;
+        last = opens;
+        assert_true(stuck < STUCK);
+    }
+    busy.stop = true;
+    for (unsigned i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    ibv_free_device_list(list);
+    assert_true(busy.opens > 0 && busy.forks > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fork__child_lists_devices),
         cmocka_unit_test(fork__child_opens_anew),
+        cmocka_unit_test(fork__while_closed_and_asked),
         cmocka_unit_test(case_107),
     };
 

@@ -117,8 +117,8 @@ enum resp_verdict placement_execute(struct qp *qp, const struct rx_packet *p, ui
     struct responder *r = &qp->resp;
     const struct reth *reth = &p->h.reth;
     unsigned need = rights(p, flags);
-    uint8_t *addr;
-    if (r->pd == NULL) /* XRC: no such SRQ */
+    uint8_t *addr = NULL; /* of no bytes there is none */
+    if (r->pd == NULL)    /* XRC: no such SRQ */
         return V_NAK_INVALID;
     if (need == 0 || (qp->attr.access_flags & need) != need || !length_valid(p, flags))
         return V_NAK_INVALID;
