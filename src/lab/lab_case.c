@@ -31,8 +31,11 @@ const char *lab_case_name(const struct lab_case *c)
 const char *lab_case_say(const struct lab_case *c, char out[LAB_CASE_BYTES])
 {
     bool direct = c->way == LAB_DIRECT || c->op == LAB_TCP;
-    snprintf(out, LAB_CASE_BYTES, "%s of %u bytes at depth %u%s%s", lab_case_name(c), c->size,
-             c->depth, direct ? "" : ", buffers ", direct ? "" : lab_way_name(c->way));
+    char offset[24] = "";
+    if (c->offset != 0)
+        snprintf(offset, sizeof(offset), ", offset %u", c->offset);
+    snprintf(out, LAB_CASE_BYTES, "%s of %u bytes at depth %u%s%s%s", lab_case_name(c), c->size,
+             c->depth, offset, direct ? "" : ", buffers ", direct ? "" : lab_way_name(c->way));
     return out;
 }
 
@@ -166,6 +169,6 @@ struct lab_expect lab_case_expect(const struct lab_end *e, const struct lab_case
         .slots = p->slots,
         .sequence = sequence,
         .length = c->size,
-        .room = p->slot_bytes,
+        .room = p->slot_bytes - p->offset,
     };
 }

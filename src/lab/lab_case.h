@@ -28,6 +28,7 @@ struct lab_case {
     uint64_t iterations;
     uint64_t first; /* sequence number of the first message */
     enum lab_way way;
+    uint32_t offset; /* in the slots, of both ends */
 };
 
 /* One end of a run. */

@@ -75,6 +75,7 @@ static json_t *case_json(const struct lab_settings *s, const struct lab_run *run
                   (json_int_t)r->elapsed_ns, "gbps", rounded(lab_verdict_gbps(r), 1e6),
                   "messages_per_s", rounded(lab_verdict_rate(r), 1), "measures", measures, "source",
                   lab_side_json(&r->source), "target", r->target);
+    json_object_set_new(o, "offset", json_integer((json_int_t)r->c.offset));
     if (r->trace != NULL && r->c.op != LAB_TCP)
         json_object_set_new(o, "path",
                             lab_path_make((enum lab_op)r->c.op, (enum lab_transport)s->transport,

@@ -25,6 +25,21 @@ static long long integer(const json_t *o, const char *name)
     return json_integer_value(json_object_get(o, name));
 }
 
+enum { SIZE_BYTES = 48 };
+
+/* "64KiB+3", where it lies at an offset in its slot. */
+static const char *size_of(const json_t *c, char out[SIZE_BYTES])
+{
+    char size[24];
+    long long offset = integer(c, "offset");
+    lab_report_bytes((uint64_t)integer(c, "size"), size);
+    if (offset != 0)
+        snprintf(out, SIZE_BYTES, "%s+%lld", size, offset);
+    else
+        snprintf(out, SIZE_BYTES, "%s", size);
+    return out;
+}
+
 static const char *text(const json_t *o, const char *name)
 {
     const char *t = json_string_value(json_object_get(o, name));
@@ -55,13 +70,13 @@ static void print_measure(FILE *out, const json_t *m)
 
 static void print_case(FILE *out, const json_t *c)
 {
-    char size[24];
+    char size[SIZE_BYTES];
     size_t i;
     json_t *m;
-    lab_report_bytes((uint64_t)integer(c, "size"), size);
+    size_of(c, size);
     json_array_foreach(json_object_get(c, "measures"), i, m)
     {
-        fprintf(out, "%-40s %-9s %7s %5lld", text(m, "name"), text(c, "buffers"), size,
+        fprintf(out, "%-40s %-9s %9s %5lld", text(m, "name"), text(c, "buffers"), size,
                 integer(c, "depth"));
         print_measure(out, m);
         print_ratio(out, m, "latency_ratio_tcp");
@@ -80,11 +95,11 @@ static void print_side(FILE *out, const json_t *c, const char *side)
 {
     const json_t *s = json_object_get(c, side), *parts = json_object_get(s, "parts_ns");
     double messages = (double)(integer(c, "messages") + integer(c, "warmup"));
-    char size[24];
+    char size[SIZE_BYTES];
     if (messages <= 0)
         return;
-    fprintf(out, "%-10s %-9s %7s %5lld  %s", text(c, "op"), text(c, "buffers"),
-            lab_report_bytes((uint64_t)integer(c, "size"), size), integer(c, "depth"), side);
+    fprintf(out, "%-10s %-9s %9s %5lld  %s", text(c, "op"), text(c, "buffers"), size_of(c, size),
+            integer(c, "depth"), side);
     for (unsigned p = 0; p < LAB_PARTS; p++)
         fprintf(out, " %8.2f",
                 (double)integer(parts, lab_part_name((enum lab_part)p)) / 1e3 / messages);
@@ -126,13 +141,13 @@ static void print_tables(FILE *out, const json_t *cases)
 {
     size_t i;
     json_t *c;
-    fprintf(out, "\n%-40s %-9s %7s %5s %8s %8s %8s %8s %8s %7s %8s %8s %7s %7s\n", "measure (us)",
+    fprintf(out, "\n%-40s %-9s %9s %5s %8s %8s %8s %8s %8s %7s %8s %8s %7s %7s\n", "measure (us)",
             "buffers", "size", "depth", "mean", "p50", "p99", "p99.9", "max", "x TCP", "Gbit/s",
             "1000/s", "x TCP", "x copy");
     json_array_foreach(cases, i, c) print_case(out, c);
     fprintf(out,
             "\nWhere the time of both ends went, in us a message (user, system: CPU time of all "
-            "threads):\n%-10s %-9s %7s %5s  %-6s",
+            "threads):\n%-10s %-9s %9s %5s  %-6s",
             "op", "buffers", "size", "depth", "end");
     for (unsigned p = 0; p < LAB_PARTS; p++)
         fprintf(out, " %8s", lab_part_name((enum lab_part)p));

@@ -322,6 +322,7 @@ static int move(struct lab_end *e, const struct lab_case *c, struct lab_side *si
                 struct lab_result *r)
 {
     struct equipment x = {0};
+    e->rig.pool.offset = c->offset;
     int error = c->op == LAB_TCP ? 0 : equip(e, c, &x, side);
     if (error == 0)
         error = join(e, c->op == LAB_TCP ? NULL : &x.q, &x.cm);
@@ -349,10 +350,10 @@ static int drive_case(struct lab_end *e, const struct lab_case *c, struct lab_re
     char doing[LAB_CASE_BYTES + 16], what[LAB_CASE_BYTES];
     snprintf(doing, sizeof(doing), "running %s", lab_case_say(c, what));
     e->control.doing = doing;
-    json_t *o = json_pack("{s:i,s:i,s:I,s:I,s:I,s:I,s:I}", "op", (int)c->op, "way", (int)c->way,
-                          "size", (json_int_t)c->size, "depth", (json_int_t)c->depth, "warmup",
-                          (json_int_t)c->warmup, "iterations", (json_int_t)c->iterations, "first",
-                          (json_int_t)c->first);
+    json_t *o = json_pack("{s:i,s:i,s:i,s:I,s:I,s:I,s:I,s:I}", "op", (int)c->op, "way", (int)c->way,
+                          "offset", (int)c->offset, "size", (json_int_t)c->size, "depth",
+                          (json_int_t)c->depth, "warmup", (json_int_t)c->warmup, "iterations",
+                          (json_int_t)c->iterations, "first", (json_int_t)c->first);
     int error = from_control(e, lab_control_send(&e->control, "case", o));
     r->c = *c;
     if (error == 0)
@@ -372,23 +373,26 @@ static unsigned ops_of(const struct lab_settings *s, unsigned ops[LAB_OPS + 1])
     return n;
 }
 
-/* Atomics have one size, and the baseline one way. */
-static bool has_case(const struct lab_settings *s, unsigned op, uint32_t size_place, unsigned way)
+/* Atomics have one size and offset, and the baseline one way. */
+static bool has_case(const struct lab_settings *s, unsigned op, uint32_t size_place, unsigned way,
+                     unsigned offset_place)
 {
     if ((s->ways >> way & 1) == 0)
         return false;
     if (op == LAB_TCP)
         return way == (unsigned)__builtin_ctzll(s->ways);
-    return (op != LAB_ATOMIC || size_place == 0) &&
+    return (op != LAB_ATOMIC || (size_place == 0 && offset_place == 0)) &&
            lab_settings_has_case(s, op, s->sizes.value[size_place], (enum lab_way)way);
 }
 
 static unsigned count_cases(const struct lab_settings *s, const unsigned *ops, unsigned n)
 {
     unsigned count = 0;
-    for (unsigned i = 0; i < n * LAB_WAYS; i++)
+    for (unsigned i = 0; i < n * LAB_WAYS * s->offsets.count; i++)
         for (uint32_t size = 0; size < s->sizes.count; size++)
-            count += has_case(s, ops[i / LAB_WAYS], size, i % LAB_WAYS) ? s->depths.count : 0;
+            count += has_case(s, ops[i / LAB_WAYS % n], size, i % LAB_WAYS, i / LAB_WAYS / n)
+                         ? s->depths.count
+                         : 0;
     return count;
 }
 
@@ -398,18 +402,20 @@ static int drive_size(struct lab_end *e, struct lab_run *run, uint32_t place, co
     const struct lab_settings *s = &e->settings;
     if (s->baseline != 0)
         run->memcpy_ns[place] = lab_tcp_memcpy_ns(e, s->sizes.value[place]);
-    for (unsigned i = 0; i < s->depths.count * n * LAB_WAYS; i++) {
+    for (unsigned i = 0; i < s->depths.count * s->offsets.count * n * LAB_WAYS; i++) {
         unsigned op = ops[i / LAB_WAYS % n], way = i % LAB_WAYS;
+        unsigned offset = i / LAB_WAYS / n % s->offsets.count;
         struct lab_case c = {
             .op = op,
             .way = op == LAB_TCP ? LAB_DIRECT : (enum lab_way)way,
             .size = op == LAB_ATOMIC ? 8 : s->sizes.value[place],
-            .depth = s->depths.value[i / LAB_WAYS / n],
+            .depth = s->depths.value[i / LAB_WAYS / n / s->offsets.count],
+            .offset = op == LAB_ATOMIC ? 0 : s->offsets.value[offset],
             .warmup = s->warmup,
             .iterations = lab_settings_iterations(s, s->sizes.value[place]),
             .first = *sequence,
         };
-        if (!has_case(s, op, place, way))
+        if (!has_case(s, op, place, way, offset))
             continue;
         progress(&c, run->count, run->planned);
         int error = drive_case(e, &c, &run->results[run->count]);
@@ -457,11 +463,12 @@ void lab_run_clear(struct lab_run *run)
 
 static int parse_case(struct lab_end *e, const json_t *o, struct lab_case *c)
 {
-    uint64_t op, way, size, depth;
+    uint64_t op, way, offset, size, depth;
     struct lab_control *k = &e->control;
     if (!lab_control_number(k, o, "op", LAB_TCP, &op) ||
         !lab_control_number(k, o, "way", LAB_WAYS - 1, &way) ||
-        !lab_control_number(k, o, "size", e->rig.pool.slot_bytes, &size) ||
+        !lab_control_number(k, o, "offset", e->rig.pool.slot_bytes - 1, &offset) ||
+        !lab_control_number(k, o, "size", e->rig.pool.slot_bytes - offset, &size) ||
         !lab_control_number(k, o, "depth", e->rig.pool.slots, &depth) ||
         !lab_control_number(k, o, "warmup", 1000000000, &c->warmup) ||
         !lab_control_number(k, o, "iterations", 1000000000, &c->iterations) ||
@@ -469,6 +476,7 @@ static int parse_case(struct lab_end *e, const json_t *o, struct lab_case *c)
         return from_control(e, -EPROTO);
     c->op = (unsigned)op;
     c->way = (enum lab_way)way;
+    c->offset = (uint32_t)offset;
     c->size = (uint32_t)size;
     c->depth = (uint32_t)depth;
     if (c->size == 0 || c->depth == 0 ||

@@ -40,6 +40,7 @@ const struct lab_setting lab_setting_table[] = {
     {"transport",    "NAME",    "rc, uc or ud",                                                           true,  PATH          },
     {"size",         "LIST",    "Bytes of a message, for example 64,4KiB,1MiB",                           true,  PATH          },
     {"depth",        "LIST",    "How many messages are under way at once",                                true,  ANY           },
+    {"offset",       "LIST",    "Where in its slot a message begins",                                     true,  PATH          },
     {"slots",        "N",       "Slots of the pool",                                                      true,  PATH          },
     {"slot-bytes",   "BYTES",   "Size of a slot",                                                         true,  PATH          },
     {"iterations",   "N",       "Messages that are measured, for each case; 0: 1000, or 128 MiB of them",
@@ -73,6 +74,7 @@ static const struct rule rules[] = {
     {CHOICE,  AT(transport),     0,       0,                transport_names, "rc"                              },
     {SIZES,   AT(sizes),         2,       LAB_MAX_SIZE,     NULL,            "64,4KiB,64KiB,1MiB"              },
     {COUNTS,  AT(depths),        1,       LAB_MAX_SLOTS,    NULL,            "1,16"                            },
+    {COUNTS,  AT(offsets),       0,       4095,             NULL,            "0"                               },
     {COUNT,   AT(slots),         1,       LAB_MAX_SLOTS,    NULL,            "64"                              },
     {BYTES,   AT(slot_bytes),    0,       LAB_MAX_SIZE,     NULL,            "0"                               },
     {COUNT,   AT(iterations),    0,       1000000000,       NULL,            "0"                               },
@@ -437,6 +439,7 @@ uint32_t lab_settings_slot_bytes(const struct lab_settings *s)
     uint32_t size = largest(&s->sizes);
     if (s->slot_bytes != 0)
         return (uint32_t)s->slot_bytes;
+    size += largest(&s->offsets);
     return size < 65536 ? 65536 : (size + 63) & ~63u;
 }
 
@@ -519,9 +522,9 @@ int lab_settings_check(struct lab_settings *s, char message[LAB_MESSAGE_BYTES])
     uint32_t size = largest(&s->sizes), depth = largest(&s->depths);
     if (error != 0)
         return error;
-    if (size > slot_bytes) {
+    if (size + largest(&s->offsets) > slot_bytes) {
         snprintf(message, LAB_MESSAGE_BYTES, "size: %u bytes do not fit into slots of %u", size,
-                 slot_bytes);
+                 slot_bytes - largest(&s->offsets));
         return -EINVAL;
     }
     if (depth > s->slots) {

@@ -70,6 +70,7 @@ struct lab_settings {
     uint64_t transport;
     struct lab_list sizes;
     struct lab_list depths;
+    struct lab_list offsets;
     uint64_t slots;
     uint64_t slot_bytes; /* 0: 64 KiB, or the largest size */
     uint64_t iterations; /* 0: see lab_settings_iterations() */

@@ -46,7 +46,7 @@ void lab_pool_clear(struct lab_pool *p)
 
 uint8_t *lab_slot_bytes(const struct lab_pool *p, uint32_t slot)
 {
-    return p->bytes + (uint64_t)slot * p->slot_bytes;
+    return p->bytes + (uint64_t)slot * p->slot_bytes + p->offset;
 }
 
 /* Nobody fills what is not free: that is what reuse only after the acknowledgement means. */

@@ -51,6 +51,7 @@ struct lab_pool {
     uint8_t *bytes; /* slots * slot_bytes; the caller's */
     uint32_t slots;
     uint32_t slot_bytes;
+    uint32_t offset; /* of contents in their slots; the caller's, 0 at first */
     struct lab_slot *slot;
     char message[LAB_POOL_MESSAGE_BYTES]; /* what the last failed call found */
 };

@@ -72,7 +72,8 @@ static bool reliable(const struct source *s)
 
 static uint64_t remote_of(const struct source *s, uint64_t sequence)
 {
-    return s->q->peer.address + (uint64_t)lab_case_slot(s->e, sequence) * s->e->rig.pool.slot_bytes;
+    const struct lab_pool *p = &s->e->rig.pool;
+    return s->q->peer.address + (uint64_t)lab_case_slot(s->e, sequence) * p->slot_bytes + p->offset;
 }
 
 static void name_operation(const struct source *s, struct ibv_send_wr *wr, uint64_t sequence)

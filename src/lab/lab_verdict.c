@@ -30,7 +30,8 @@ const struct lab_result *lab_verdict_baseline(const struct lab_run *run, const s
         return NULL; /* TCP has nothing like an atomic */
     for (unsigned i = 0; i < run->count; i++) {
         const struct lab_result *b = &run->results[i];
-        if (b->c.op == LAB_TCP && b->c.size == r->c.size && b->c.depth == r->c.depth)
+        if (b->c.op == LAB_TCP && b->c.size == r->c.size && b->c.depth == r->c.depth &&
+            b->c.offset == r->c.offset)
             return b;
     }
     return NULL;

@@ -117,6 +117,18 @@ def many_sizes(*words, sizes="2,31,32,33,1KiB,65537,1MiB,8MiB", op="write,write-
         check_data(case)
 
 
+def offsets():
+    """Wherever in its slot a message begins, and whatever its length, every byte is right."""
+    record = local("--offset", "0,1,63", "--size", "67,4097", "--depth", "2", "--buffers",
+                   "direct,bounce", "--op", "write,read,send,atomic")
+    # TCP, read and both ways of write and send, for two sizes and three offsets; one for atomics.
+    demand(len(record["cases"]) == 6 * 2 * 3 + 1, f"{len(record['cases'])} cases")
+    for case in record["cases"]:
+        check_data(case)
+    got = {(c["op"], c["size"], c["offset"]) for c in record["cases"] if c["op"] != "atomic"}
+    demand(len(got) == 4 * 2 * 3, f"{got}")
+
+
 def selective(transport, every, depth):
     """Case 134: however rarely a completion is asked for, there is one in each window."""
     record = local("--op", "write,read,send" if transport == "rc" else "write,send", "--size", "64",
@@ -524,6 +536,7 @@ def cases(tap):
     one("text_report", text_report)
     one("events", lambda: right(local("--size", "64,4KiB", "--depth", "1,4", "--wait", "event"),
                                 RC_OPS, [64, 4096], [1, 4]))
+    one("offsets", offsets)
     one("case_139__sizes", many_sizes)
     one("case_139__sizes_events", many_sizes, "--wait", "event")
     one("case_139__sizes_uc", many_sizes, "--transport", "uc", op="write,write-imm,send",

@@ -160,6 +160,8 @@ static void lab_settings_check__together(void **state)
         {{"buffers", "inline", "size", "257"},                               "buffers: inline goes with none"                  },
         {{"buffers", "gather", "size", "32"},                                "buffers: gather goes with none"                  },
         {{"buffers", "bounce", "op", "read"},                                "buffers: bounce goes with none"                  },
+        {{"offset", "0,1,4095", "size", "64KiB"},                            NULL                                              },
+        {{"offset", "1", "size", "64KiB", "slot-bytes", "64KiB"},            "do not fit into slots of 65535"                  },
         {{"connect", "cm"},                                                  NULL                                              },
         {{"connect", "cm", "transport", "uc"},                               "connect: cm is for transport rc"                 },
         {{"min-ratio", "1", "baseline", "off"},                              "needs the baseline"                              },
