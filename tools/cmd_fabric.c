@@ -251,6 +251,21 @@ static enum fabric_state simulate(struct fabric *f)
     return state;
 }
 
+/* Of this process, as the kernel counts it; 0: not known. */
+static long peak_kib(void)
+{
+    char line[128];
+    long kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    if (f == NULL)
+        return 0;
+    while (fgets(line, sizeof(line), f) != NULL)
+        if (sscanf(line, "VmHWM: %ld kB", &kib) == 1)
+            break;
+    fclose(f);
+    return kib;
+}
+
 static int report(const struct fabric *f, enum fabric_state state, const char *out)
 {
     struct fabric_totals t;
@@ -268,7 +283,8 @@ static int report(const struct fabric *f, enum fabric_state state, const char *o
         puts("the limit of simulated time was reached");
     if (state == FABRIC_FULL)
         puts("more packets at once than there is memory for");
-    printf("results are in %s\n", out);
+    printf("%" PRIu64 " link-hops, %ld KiB of memory at most; results are in %s\n", t.link_hops,
+           peak_kib(), out);
     return state == FABRIC_FULL      ? TOOL_UNAVAILABLE
            : state == FABRIC_STALLED ? EXIT_STALLED
                                      : TOOL_OK;

@@ -333,7 +333,8 @@ static int pair_connect(struct fabric *f, const struct flow *w, unsigned side)
         .path = {.local = address(side == 0 ? w->src : w->dst),
                  .remote = address(side == 0 ? w->dst : w->src),
                  .udp_sport = (uint16_t)(0xc000 | (w->hash & 0x3fff)),
-                 .traffic_class = (uint8_t)(w->priority << 5 | 2), /* DSCP 8 * priority, ECT(0) */
+                 .traffic_class =
+                     (uint8_t)(w->priority << 5 | 2), /* DSCP 8 * priority, ECN-capable */
                  .hop_limit = 64},
         .path_mtu_bytes = (uint16_t)f->config.hosts.payload_bytes,
         .min_rnr_timer = 1,
