@@ -6,6 +6,7 @@
 Nothing here judges a time. Every run must end by itself, with both of its processes.
 """
 
+import functools
 import json
 import os
 import re
@@ -29,7 +30,16 @@ MEASURES = {
     "atomic": ["atomic"],
     "tcp": ["tcp + application ack"],
 }
-folder = tempfile.TemporaryDirectory(prefix="verbena-lab-")
+
+
+@functools.cache
+def scratch():
+    """Made when first asked for: the script may start itself anew before."""
+    return tempfile.TemporaryDirectory(prefix="test-lab-")
+
+
+def folder():
+    return scratch().name
 
 
 def lab(*words, options=(), env=None, status=0):
@@ -313,7 +323,7 @@ def every_option_documented():
 
 
 def unavailable():
-    gone = os.path.join(folder.name, "none", "file")
+    gone = os.path.join(folder(), "none", "file")
     for words, says in (
         (["local", "--device", "vb_none"], "device: no 'vb_none'"),
         (["local", "--json", gone], f"--json: cannot write '{gone}'"),
@@ -335,7 +345,7 @@ def disk_full():
 
 
 def key(name="key"):
-    path = os.path.join(folder.name, name)
+    path = os.path.join(folder(), name)
     if not os.path.exists(path):
         lab("key", path)
     return path
@@ -351,7 +361,7 @@ def keys():
         ("0123456789abcde\n", 0o600, "fewer than 16 bytes"),
         ("x" * 5000, 0o600, "too long"),
     ):
-        other = os.path.join(folder.name, "bad")
+        other = os.path.join(folder(), "bad")
         with open(other, "w", encoding="ascii") as file:
             file.write(text)
         os.chmod(other, mode)
