@@ -348,6 +348,7 @@ bool cm_event_next(struct cm *cm, struct cm_event *out)
         out->listen_owner = id->listener->owner;
     out->step = slot->step;
     out->has_msg = slot->has_msg;
+    out->xrc = id->xrc;
     out->path = id->path;
     if (slot->has_msg)
         cm_msg_parse(slot->mad, &out->msg);

@@ -103,6 +103,7 @@ struct cm_event {
     void *listen_owner;
     unsigned step; /* UNREACHABLE, DISCONNECTED: enum cm_attribute */
     bool has_msg;
+    bool xrc;            /* the id's connection is an extended one */
     struct cm_path path; /* the id's */
     struct cm_msg msg;
     struct cm_ip ip; /* REQ, SIDR_REQ of an IP service: the addressing header, else zeros */
@@ -150,7 +151,9 @@ int cm_listen(struct cm *cm, const struct cm_service *service, unsigned backlog,
  * traffic class and hop limit of the primary path; all else is the caller's: service_id, local_qpn,
  * starting_psn, transport, pkey, path_mtu, retry counts, timeouts, primary.local_ack_timeout.
  * req->private_data is ignored. A REQ is sent 1 + max_cm_retries times,
- * 4.096 us << remote_cm_response_timeout apart.
+ * 4.096 us << remote_cm_response_timeout apart. Transport: RC, UC or XRC; local_qpn of an XRC is
+ * the initiator's, and what only a responder has (responder_resources, retry counts, srq) goes as
+ * 0, as the kernel sends it.
  * 0, -EINVAL (private data, or a field that cannot be) or -ENOMEM (all ids in use).
  */
 int cm_connect(struct cm *cm, uint64_t now_ns, const struct cm_path *path, const struct cm_req *req,
@@ -160,7 +163,9 @@ int cm_connect(struct cm *cm, uint64_t now_ns, const struct cm_path *path, const
 void cm_attend(struct cm_id *id);
 /* All below: -EINVAL in a state that has no such answer; nothing has changed then. */
 
-/* Passive, after REQ: sends a REP; filled in: both communication ids, local_ca_guid (when 0). */
+/* Passive, after REQ: sends a REP; filled in: both communication ids, local_ca_guid (when 0). Of an
+ * XRC local_qpn is the target's and goes where EECNs do; srq is set, and what only an initiator has
+ * (initiator_depth, flow_control) goes as 0. */
 int cm_reply(struct cm *cm, uint64_t now_ns, struct cm_id *id, const struct cm_rep *rep,
              struct cm_private data);
 /* Active, after REP: sends the RTU; ESTABLISHED. */

@@ -162,16 +162,40 @@ static bool path_possible(const struct cm_msg_path *p)
     return p->packet_rate < 64 && p->sl < 16 && p->local_ack_timeout < 32;
 }
 
+static bool transport_possible(const struct cm_req *r)
+{
+    return r->transport == CM_TRANSPORT_RC || r->transport == CM_TRANSPORT_UC ||
+           cm_msg_req_is_xrc(r);
+}
+
 static bool req_possible(const struct cm_path *path, const struct cm_req *r)
 {
-    return (r->transport == CM_TRANSPORT_RC || r->transport == CM_TRANSPORT_UC) &&
-           r->local_qpn > QPN_GSI && r->local_qpn < 1u << 24 && r->starting_psn < 1u << 24 &&
-           r->ece_vendor_id < 1u << 24 && r->local_eecn == 0 && r->remote_eecn == 0 &&
-           r->remote_cm_response_timeout < 32 && r->local_cm_response_timeout < 32 &&
-           r->retry_count < 8 && r->rnr_retry_count < 8 && r->max_cm_retries < 16 &&
-           r->path_mtu >= 1 && r->path_mtu <= 5 && r->transport_extended < 8 &&
-           path_possible(&r->primary) && path_possible(&r->alternate) &&
-           r->alternate.flow_label < 1u << 20 && path->flow_label < 1u << 20;
+    return transport_possible(r) && r->local_qpn > QPN_GSI && r->local_qpn < 1u << 24 &&
+           r->starting_psn < 1u << 24 && r->ece_vendor_id < 1u << 24 && r->local_eecn == 0 &&
+           r->remote_eecn == 0 && r->remote_cm_response_timeout < 32 &&
+           r->local_cm_response_timeout < 32 && r->retry_count < 8 && r->rnr_retry_count < 8 &&
+           r->max_cm_retries < 16 && r->path_mtu >= 1 && r->path_mtu <= 5 &&
+           r->transport_extended < 8 && path_possible(&r->primary) &&
+           path_possible(&r->alternate) && r->alternate.flow_label < 1u << 20 &&
+           path->flow_label < 1u << 20;
+}
+
+/* An initiator responds to nothing. */
+static void fill_xrc_req(struct cm_req *r)
+{
+    r->responder_resources = 0;
+    r->retry_count = r->rnr_retry_count = 0;
+    r->srq = false;
+}
+
+/* A target asks for nothing; its QPN lies where it cannot be taken for that of an RC. */
+static void fill_xrc_rep(struct cm_rep *r)
+{
+    r->local_eecn = r->local_qpn;
+    r->local_qpn = 0;
+    r->initiator_depth = 0;
+    r->flow_control = false;
+    r->srq = true;
 }
 
 static void fill_path(struct cm_msg_path *p, const struct cm_path *path)
@@ -201,6 +225,9 @@ int cm_connect(struct cm *cm, uint64_t now_ns, const struct cm_path *path, const
         m.req.local_ca_guid = cm->config.ca_guid;
     id->local_ca_guid = m.req.local_ca_guid;
     fill_path(&m.req.primary, path);
+    id->xrc = cm_msg_req_is_xrc(req);
+    if (id->xrc)
+        fill_xrc_req(&m.req);
     memset(m.req.private_data, 0, sizeof(m.req.private_data));
     cm_private_copy(m.req.private_data, data);
     id->active = true;
@@ -235,6 +262,8 @@ int cm_reply(struct cm *cm, uint64_t now_ns, struct cm_id *id, const struct cm_r
     id->local_ca_guid = m.rep.local_ca_guid;
     if (id->alternate)
         m.rep.failover_accepted = 1; /* there is one path */
+    if (id->xrc)
+        fill_xrc_rep(&m.rep);
     memset(m.rep.private_data, 0, sizeof(m.rep.private_data));
     cm_private_copy(m.rep.private_data, data);
     cm_id_leave_listener(id);

@@ -183,7 +183,7 @@ static bool check_req(const struct arrival *a)
 {
     const struct cm_req *r = &a->m.req;
     static const uint8_t largest_mtu = 5;
-    if (r->transport != CM_TRANSPORT_RC && r->transport != CM_TRANSPORT_UC)
+    if (r->transport != CM_TRANSPORT_RC && r->transport != CM_TRANSPORT_UC && !cm_msg_req_is_xrc(r))
         reject(a, CM_ABOUT_REQ, CM_REJ_INVALID_TRANSPORT_TYPE, nothing);
     else if (r->local_qpn <= QPN_GSI || r->local_qpn == 0xffffff)
         reject(a, CM_ABOUT_REQ, CM_REJ_UNSUPPORTED, nothing);
@@ -248,6 +248,7 @@ static void input_req(struct arrival *a)
     id->path.flow_label = r->primary.flow_label;
     id->path.traffic_class = r->primary.traffic_class;
     id->service_id = r->service_id;
+    id->xrc = cm_msg_req_is_xrc(r);
     id->alternate = has_alternate(&r->alternate);
     id->max_retries = r->max_cm_retries;
     id->timeout_ns = cm_time_ns(r->local_cm_response_timeout, CM_MAX_TIME_CODE);
@@ -316,11 +317,12 @@ static void input_rep(struct arrival *a)
             refuse(a);
         return;
     }
-    if (r->local_qpn <= QPN_GSI || r->local_qpn == 0xffffff) {
+    uint32_t qpn = cm_msg_rep_qpn(r, id->xrc);
+    if (qpn <= QPN_GSI || qpn == 0xffffff) {
         cm_count_one(a->cm, CM_COUNT_MALFORMED);
         return;
     }
-    struct cm_id *old = cm_find_qpn(a->cm, &a->path->remote, r->local_qpn);
+    struct cm_id *old = cm_find_qpn(a->cm, &a->path->remote, qpn);
     if (old != NULL) {
         stale_rep(a, id, old);
         return;
@@ -329,7 +331,7 @@ static void input_rep(struct arrival *a)
     id->state = CM_STATE_REP_RCVD;
     id->step = CM_REP; /* nothing of ours is kept that would answer a repetition */
     cm_id_set_peer(id, r->local_comm_id);
-    cm_id_set_qpn(id, r->local_qpn);
+    cm_id_set_qpn(id, qpn);
     cm_id_event(id, CM_EVENT_REP, 0, a->mad);
 }
 

@@ -43,6 +43,7 @@ struct cm_id {
     bool unseen; /* the caller has not got its first event yet (passive) */
     bool sidr;
     bool active;
+    bool xrc;       /* an extended reliable connection */
     bool alternate; /* its REQ offered an alternate path */
     void *owner;
     struct cm_id *listener; /* passive, before the answer */

@@ -525,7 +525,13 @@ static uint8_t retries_of(const struct verbena_cm_connect *c)
 static int req_of(struct host *h, const struct verbena_cm_connect *c, struct cm_req *r)
 {
     const struct verbena_cm_param *p = &c->param;
-    if (c->qp_type != QP_TYPE_RC && c->qp_type != QP_TYPE_UC)
+    static const enum cm_transport transports[] = {
+        [QP_TYPE_RC] = CM_TRANSPORT_RC,
+        [QP_TYPE_UC] = CM_TRANSPORT_UC,
+        [QP_TYPE_XRC_INI] = CM_TRANSPORT_EXTENDED,
+    };
+    bool xrc = c->qp_type == QP_TYPE_XRC_INI;
+    if (c->qp_type != QP_TYPE_RC && c->qp_type != QP_TYPE_UC && !xrc)
         return -EINVAL;
     if (c->ack_timeout > MAX_TIME_CODE || p->qpn > 0xffffff || p->psn > 0xffffff ||
         p->retry_count > 7 || p->rnr_retry_count > 7 || p->ece_vendor_id > 0xffffff ||
@@ -542,7 +548,8 @@ static int req_of(struct host *h, const struct verbena_cm_connect *c, struct cm_
         .initiator_depth = p->initiator_depth,
         .remote_cm_response_timeout = timeout_of(c),
         .local_cm_response_timeout = timeout_of(c),
-        .transport = c->qp_type == QP_TYPE_UC ? CM_TRANSPORT_UC : CM_TRANSPORT_RC,
+        .transport = transports[c->qp_type],
+        .transport_extended = xrc ? CM_TRANSPORT_EXTENDED_XRC : 0,
         .flow_control = p->flow_control,
         .starting_psn = p->psn,
         .retry_count = p->retry_count,

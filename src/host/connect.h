@@ -54,6 +54,7 @@ enum {
     /* Some reasons of REJ (IBA 12.6.7.2); any other number may come, too. */
     VERBENA_CM_REJ_TIMEOUT = 4,
     VERBENA_CM_REJ_INVALID_SERVICE_ID = 8,
+    VERBENA_CM_REJ_INVALID_TRANSPORT_TYPE = 9,
     VERBENA_CM_REJ_STALE_CONN = 10,
     VERBENA_CM_REJ_CONSUMER_DEFINED = 28,
     VERBENA_CM_REJ_VENDOR_OPTION = 35, /* enhanced connection establishment */
@@ -103,7 +104,7 @@ struct verbena_cm_connect {
     struct nic_path path; /* udp_sport does not count */
     uint64_t service_id;
     uint16_t src_port;    /* IP services; host order */
-    enum qp_type qp_type; /* RC or UC; SIDR: does not count */
+    enum qp_type qp_type; /* RC, UC or XRC INI; SIDR: does not count */
     uint16_t path_mtu_bytes;
     uint8_t ack_timeout;      /* of the QPs: 4.096 us << it; 5 bits */
     uint8_t response_timeout; /* between tries: 4.096 us << it; 5 bits. 0: the kernel's */
@@ -125,7 +126,7 @@ struct verbena_cm_event {
     uint16_t peer_port;
     struct net_addr peer_addr, local_addr;
     /* REQ */
-    enum qp_type qp_type;
+    enum qp_type qp_type; /* RC, UC or XRC TGT: what ours is to be */
     uint16_t path_mtu_bytes;
     uint8_t ack_timeout;
     /* REQ, REP, SIDR_REP: the peer's. private_data: of whatever message made the event, in full
@@ -139,8 +140,9 @@ struct verbena_cm_event {
  * Called while progress is made, on any thread, with no engine lock held, one at a time. It must
  * not call back into host.h or connect.h, but for verbena_cm_set_owner of the new id. Calls below,
  * too, may call it before they return: hold no lock across them that it takes. REQ and SIDR_REQ: 0:
- * the new id is the callee's, who destroys it later; else it is rejected and gone. All other
- * events: the result does not count. An id has none after its destroy.
+ * the new id is the callee's, who destroys it later; else it is rejected and gone: a REQ for the
+ * reason that a positive result says, or, when negative, for want of resources. All other events:
+ * the result does not count. An id has none after its destroy.
  */
 struct verbena_cm_callbacks {
     int (*event)(const struct verbena_cm_event *e);

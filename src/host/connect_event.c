@@ -3,6 +3,7 @@
  * connect_event.c: what goes between the communication manager (CM) and QP 1, and the CM's events
  * as the users of this floor see them. All under the events lock.
  */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "host/host_priv.h"
@@ -28,6 +29,7 @@ SAME(VERBENA_CM_SENT_DREQ, CM_DREQ);
 SAME(VERBENA_CM_SENT_SIDR_REQ, CM_SIDR_REQ);
 SAME(VERBENA_CM_REJ_TIMEOUT, CM_REJ_TIMEOUT);
 SAME(VERBENA_CM_REJ_INVALID_SERVICE_ID, CM_REJ_INVALID_SERVICE_ID);
+SAME(VERBENA_CM_REJ_INVALID_TRANSPORT_TYPE, CM_REJ_INVALID_TRANSPORT_TYPE);
 SAME(VERBENA_CM_REJ_STALE_CONN, CM_REJ_STALE_CONN);
 SAME(VERBENA_CM_REJ_CONSUMER_DEFINED, CM_REJ_CONSUMER_DEFINED);
 SAME(VERBENA_CM_REJ_VENDOR_OPTION, CM_REJ_VENDOR_OPTION_NOT_SUPPORTED);
@@ -122,11 +124,19 @@ static void requested(struct verbena_cm_event *e, const struct cm_event *c, uint
     private_is(e, data, bytes);
 }
 
+/* Of a QP that answers. */
+static enum qp_type type_of(const struct cm_req *r)
+{
+    if (cm_msg_req_is_xrc(r))
+        return QP_TYPE_XRC_TGT;
+    return r->transport == CM_TRANSPORT_UC ? QP_TYPE_UC : QP_TYPE_RC;
+}
+
 static void from_req(struct verbena_cm_event *e, const struct cm_event *c)
 {
     const struct cm_req *r = &c->msg.req;
     requested(e, c, r->service_id, r->private_data, sizeof(r->private_data));
-    e->qp_type = r->transport == CM_TRANSPORT_UC ? QP_TYPE_UC : QP_TYPE_RC;
+    e->qp_type = type_of(r);
     e->path_mtu_bytes = (uint16_t)(128u << r->path_mtu);
     e->ack_timeout = r->primary.local_ack_timeout;
     struct verbena_cm_param *p = &e->param;
@@ -148,7 +158,7 @@ static void from_rep(struct verbena_cm_event *e, const struct cm_event *c)
     const struct cm_rep *r = &c->msg.rep;
     private_is(e, r->private_data, sizeof(r->private_data));
     struct verbena_cm_param *p = &e->param;
-    p->qpn = r->local_qpn;
+    p->qpn = cm_msg_rep_qpn(r, c->xrc);
     p->psn = r->starting_psn;
     p->qkey = r->local_qkey;
     p->responder_resources = r->responder_resources;
@@ -223,6 +233,7 @@ static void from_message(struct verbena_cm_event *e, const struct cm_event *c)
 static bool adopt(struct host *h, const struct cm_event *c, struct verbena_cm_event *e)
 {
     struct verbena_cm_id *listener = c->listen_owner;
+    int reason = -ENOMEM;
     e->listen = listener;
     e->listen_owner = listener->owner;
     e->id = connect_id_new(listener->user, NULL);
@@ -232,7 +243,8 @@ static bool adopt(struct host *h, const struct cm_event *c, struct verbena_cm_ev
         e->id->served = listener->bound;
         if (listener->bound != NULL)
             listener->bound->connections++;
-        if (listener->user->callbacks.event(e) == 0)
+        reason = listener->user->callbacks.event(e);
+        if (reason == 0)
             return true;
         connect_ease(e->id);
         connect_id_free(e->id);
@@ -240,7 +252,8 @@ static bool adopt(struct host *h, const struct cm_event *c, struct verbena_cm_ev
     struct cm_private none = {0};
     uint64_t now = host_now_ns();
     if (c->type == CM_EVENT_REQ)
-        (void)cm_reject(h->connect.cm, now, c->id, CM_REJ_NO_RESOURCES, none, none);
+        (void)cm_reject(h->connect.cm, now, c->id,
+                        reason > 0 ? (enum cm_rej_reason)reason : CM_REJ_NO_RESOURCES, none, none);
     cm_id_destroy(h->connect.cm, now, c->id);
     return false;
 }

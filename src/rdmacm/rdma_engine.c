@@ -105,17 +105,21 @@ static struct rdma_id_obj *engine_new_id(struct rdma_id_obj *listen,
     return id;
 }
 
-/* 0, or not: the request is refused. */
+/* 0, or not: the request is refused, for a reason of the connection manager's or (negative) for
+ * want of what it takes. */
 static int engine_on_request(const struct verbena_cm_event *from)
 {
     struct rdma_id_obj *listen = from->listen_owner;
+    /* Who listens for one kind of connection could do nothing with another. */
+    if (from->type == VERBENA_CM_REQ && (int)from->qp_type != (int)listen->pub.qp_type)
+        return VERBENA_CM_REJ_INVALID_TRANSPORT_TYPE;
     struct rdma_id_obj *id = engine_new_id(listen, from);
     struct rdma_event_obj *e =
         id != NULL ? rdma_event_new(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
 
     if (e == NULL) {
         free(id);
-        return ENOMEM;
+        return -ENOMEM;
     }
     e->counted = listen;
     e->pub.listen_id = &listen->pub;
@@ -139,7 +143,7 @@ static int engine_on_request(const struct verbena_cm_event *from)
         return 0;
     free(e);
     free(id);
-    return ECANCELED;
+    return -ECANCELED;
 }
 
 /* The event of an id that is there, or NULL: the program hears nothing of it. Under the lock. */

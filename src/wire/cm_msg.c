@@ -402,6 +402,17 @@ void cm_msg_build(const struct cm_msg *m, uint8_t mad[MAD_BYTES])
         put_vendor(body, sidr_rep_vendor_at, m->sidr_rep.ece_vendor_id);
 }
 
+bool cm_msg_req_is_xrc(const struct cm_req *r)
+{
+    return r->transport == CM_TRANSPORT_EXTENDED &&
+           r->transport_extended == CM_TRANSPORT_EXTENDED_XRC;
+}
+
+uint32_t cm_msg_rep_qpn(const struct cm_rep *r, bool xrc)
+{
+    return xrc ? r->local_eecn : r->local_qpn;
+}
+
 uint32_t cm_msg_local_comm_id(const struct cm_msg *m)
 {
     /* Each message but SIDR_REP begins with its sender's id. */

@@ -137,7 +137,8 @@ struct cm_msg_path {
     uint8_t local_ack_timeout; /* 5 bits: 4.096 us << it */
 };
 
-/* "local" is who sends the message. */
+/* "local" is who sends the message. Of an XRC (annex A14) the sender is the initiator: what its QP
+ * does not do (responder_resources, both retry counts, srq) means nothing. */
 struct cm_req {
     uint32_t local_comm_id;
     /* Enhanced connection establishment; 0: none. The vendor is 24 bits, in bytes that older
@@ -191,7 +192,7 @@ struct cm_rep {
     uint32_t local_qkey;
     uint32_t local_qpn;
     uint32_t ece_vendor_id, ece_options;
-    uint32_t local_eecn;
+    uint32_t local_eecn; /* of an XRC: the target's QPN, and local_qpn means nothing */
     uint32_t starting_psn;
     uint8_t responder_resources;
     uint8_t initiator_depth;
@@ -284,6 +285,11 @@ void cm_msg_parse(const uint8_t *mad, struct cm_msg *m);
 /* All 256 bytes. Class, version and method are filled in, the modifier from ece_options; values too
  * large for their fields are ours, and asserted. */
 void cm_msg_build(const struct cm_msg *m, uint8_t mad[MAD_BYTES]);
+
+/* Does it ask for an extended reliable connection? */
+bool cm_msg_req_is_xrc(const struct cm_req *r);
+/* The number of the QP that answers; xrc: as the REQ said. */
+uint32_t cm_msg_rep_qpn(const struct cm_rep *r, bool xrc);
 
 /* Communication ids as a message has them; 0 where it has none. A SIDR's request id is the local
  * one of SIDR_REQ and the remote one of SIDR_REP. */

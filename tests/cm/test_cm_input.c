@@ -390,7 +390,7 @@ static void cm_input_req__rejected_for_a_reason(void **state)
         {"MTU 4096",                   0,                             0 },
         {"no listener",                CM_REJ_INVALID_SERVICE_ID,     0 },
         {"RD",                         CM_REJ_INVALID_TRANSPORT_TYPE, 0 },
-        {"XRC",                        CM_REJ_INVALID_TRANSPORT_TYPE, 0 },
+        {"XRC",                        0,                             0 },
         {"QPN 0",                      CM_REJ_UNSUPPORTED,            0 },
         {"QPN 1",                      CM_REJ_UNSUPPORTED,            0 },
         {"QPN of multicast",           CM_REJ_UNSUPPORTED,            0 },

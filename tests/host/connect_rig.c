@@ -39,8 +39,8 @@ static int on_event(const struct verbena_cm_event *e)
     bool new = e->type == VERBENA_CM_REQ || e->type == VERBENA_CM_SIDR_REQ;
     struct rig *r = new ? e->listen_owner : e->owner;
     pthread_mutex_lock(&r->lock);
-    bool refuse = new && r->refuse;
-    if (!refuse) {
+    int refuse = new ? r->refuse : 0;
+    if (refuse == 0) {
         if (r->events == RIG_EVENTS)
             fail("too many events", 0);
         struct rig_event *q = &r->event[r->events++];

@@ -28,7 +28,7 @@ struct rig {
     pthread_cond_t there;
     struct rig_event *event; /* those not yet taken */
     unsigned events;
-    bool refuse;              /* new ids */
+    int refuse;               /* what new ids are answered with; 0: they are taken */
     uint8_t response_timeout; /* of rig_connect; 0: rig_request's */
 };
 

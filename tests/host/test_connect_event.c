@@ -187,12 +187,64 @@ static void event__rep_is_rejected(void **state)
     rig_wait(&r, b, VERBENA_CM_REJ, &q);
     assert_int_equal(q.e.status, VERBENA_CM_REJ_CONSUMER_DEFINED);
     /* Nobody wants the next one. */
-    r.refuse = true;
+    r.refuse = -ENOMEM;
     assert_int_equal(verbena_cm_connect(a, &c), 0);
     rig_wait(&r, a, VERBENA_CM_REJ, &q);
     assert_int_equal(q.e.status, 3);
+    r.refuse = VERBENA_CM_REJ_INVALID_TRANSPORT_TYPE;
+    assert_int_equal(verbena_cm_connect(a, &c), 0);
+    rig_wait(&r, a, VERBENA_CM_REJ, &q);
+    assert_int_equal(q.e.status, 9);
     rig_destroy(&r, a);
     rig_destroy(&r, b);
+    rig_destroy(&r, l);
+    rig_close(&r);
+}
+
+/* The listener hears which QP it needs, and the other side its number. */
+static void event__by_type_of_qp(void **state)
+{
+    (void)state;
+    static const struct {
+        enum qp_type asks, answers;
+        int err;
+    } t[] = {
+        {QP_TYPE_RC,      QP_TYPE_RC,      0      },
+        {QP_TYPE_UC,      QP_TYPE_UC,      0      },
+        {QP_TYPE_XRC_INI, QP_TYPE_XRC_TGT, 0      },
+        {QP_TYPE_XRC_TGT, 0,               -EINVAL},
+        {QP_TYPE_UD,      0,               -EINVAL},
+        {QP_TYPE_GSI,     0,               -EINVAL},
+        {11,              0,               -EINVAL},
+    };
+    const uint64_t service_id = verbena_cm_service(RIG_SPACE_TCP, 7103);
+    struct rig r;
+    rig_open(&r);
+    struct verbena_cm_id *l = rig_listen(&r, service_id, &rig_v4);
+    for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+        struct rig_event q;
+        struct verbena_cm_connect c;
+        struct verbena_cm_id *a = rig_id(&r);
+        struct verbena_cm_param p = {.qpn = 0x345, .initiator_depth = 2, .rnr_retry_count = 3};
+        rig_request(&rig_v4, service_id, &c);
+        c.qp_type = t[i].asks;
+        assert_int_equal(verbena_cm_connect(a, &c), t[i].err);
+        if (t[i].err == 0) {
+            bool xrc = t[i].asks == QP_TYPE_XRC_INI;
+            rig_wait(&r, l, VERBENA_CM_REQ, &q);
+            assert_int_equal(q.e.qp_type, t[i].answers);
+            assert_int_equal(q.e.param.retry_count, xrc ? 0 : 7);
+            struct verbena_cm_id *b = q.e.id;
+            assert_int_equal(verbena_cm_accept(b, &p), 0);
+            rig_wait(&r, a, VERBENA_CM_REP, &q);
+            assert_int_equal(q.e.param.qpn, 0x345);
+            assert_int_equal(q.e.param.rnr_retry_count, 3);
+            assert_int_equal(q.e.param.initiator_depth, xrc ? 0 : 2);
+            assert_int_equal(q.e.param.srq, xrc);
+            rig_destroy(&r, b);
+        }
+        rig_destroy(&r, a);
+    }
     rig_destroy(&r, l);
     rig_close(&r);
 }
@@ -288,6 +340,7 @@ int main(void)
         cmocka_unit_test(event__req_and_rep_say_what_was_given),
         cmocka_unit_test(event__rej_says_why),
         cmocka_unit_test(event__rep_is_rejected),
+        cmocka_unit_test(event__by_type_of_qp),
         cmocka_unit_test(event__sidr_finds_a_queue_pair),
         cmocka_unit_test(event__goes_to_the_id_s_present_user),
     };

@@ -113,6 +113,7 @@ VALUE(rej_info_bytes, m->rej.info_bytes)
 VALUE(rej_reason, m->rej.reason)
 VALUE(rep_remote, m->rep.remote_comm_id)
 VALUE(rep_qpn, m->rep.local_qpn)
+VALUE(req_xrc, cm_msg_req_is_xrc(&m->req))
 VALUE(rep_vendor, m->rep.ece_vendor_id)
 VALUE(rep_psn, m->rep.starting_psn)
 VALUE(rep_ack_delay, m->rep.target_ack_delay)
@@ -308,6 +309,49 @@ static void cm_msg_ece__options_are_the_modifier(void **state)
     }
 }
 
+/* Transport service type 3 with extended transport type 1, and nothing else. */
+static void cm_msg_req_is_xrc__by_two_fields(void **state)
+{
+    (void)state;
+    for (unsigned transport = 0; transport < 4; transport++) {
+        for (unsigned extended = 0; extended < 8; extended++) {
+            uint8_t mad[MAD_BYTES];
+            struct cm_msg msg;
+            begin(mad, CM_REQ);
+            mad[BODY + 43] = (uint8_t)(0xf9 | transport << 1);
+            mad[BODY + 51] = (uint8_t)(0xf8 | extended);
+            cm_msg_parse(mad, &msg);
+            assert_int_equal(req_xrc(&msg), transport == 3 && extended == 1);
+        }
+    }
+}
+
+/* An XRC's QPN lies where EECNs do, behind it the SRQ flag. */
+static void cm_msg_rep_qpn__of_either_kind(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t at;
+        uint32_t rc, xrc;
+    } rows[] = {
+        {8,  0,        0       },
+        {12, 0x810203, 0       },
+        {16, 0,        0x810203},
+        {20, 0,        0       },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint8_t mad[MAD_BYTES];
+        struct cm_msg msg;
+        begin(mad, CM_REP);
+        put_be32(mad + BODY + rows[i].at, 0x81020304);
+        mad[BODY + 27] = i % 2 == 0 ? 0xef : 0x10;
+        cm_msg_parse(mad, &msg);
+        assert_int_equal(cm_msg_rep_qpn(&msg.rep, false), rows[i].rc);
+        assert_int_equal(cm_msg_rep_qpn(&msg.rep, true), rows[i].xrc);
+        assert_int_equal(msg.rep.srq, i % 2);
+    }
+}
+
 static void cm_msg_reason_name__known_and_unknown(void **state)
 {
     (void)state;
@@ -328,6 +372,8 @@ int main(void)
         cmocka_unit_test(cm_msg_check__verdicts),
         cmocka_unit_test(cm_msg_comm_ids__by_message),
         cmocka_unit_test(cm_msg_ece__options_are_the_modifier),
+        cmocka_unit_test(cm_msg_req_is_xrc__by_two_fields),
+        cmocka_unit_test(cm_msg_rep_qpn__of_either_kind),
         cmocka_unit_test(cm_msg_reason_name__known_and_unknown),
     };
     return cmocka_run_group_tests_name("cm_msg", tests, NULL, NULL);
