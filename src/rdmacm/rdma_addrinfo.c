@@ -10,14 +10,21 @@
 
 #include "rdmacm/rdma_objects.h"
 
-/* Which port space and QP type the hints mean. */
+static bool addrinfo_extended(int type)
+{
+    return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
+}
+
+/* Which port space and QP type the hints mean. XRC has no port space of IP. */
 static void addrinfo_kind(const struct rdma_addrinfo *hints, struct rdma_addrinfo *kind)
 {
     int space = hints != NULL ? hints->ai_port_space : 0;
     int type = hints != NULL ? hints->ai_qp_type : 0;
 
     if (space == 0)
-        space = type == IBV_QPT_UD ? RDMA_PS_UDP : RDMA_PS_TCP;
+        space = type == IBV_QPT_UD        ? RDMA_PS_UDP
+                : addrinfo_extended(type) ? RDMA_PS_IB
+                                          : RDMA_PS_TCP;
     if (type == 0)
         type = space == RDMA_PS_UDP || space == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC;
     kind->ai_port_space = space;

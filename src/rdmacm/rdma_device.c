@@ -4,6 +4,7 @@
  * stays open, as programs expect of librdmacm: they keep the contexts that ids show.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,6 +227,25 @@ enum ibv_mtu rdma_device_mtu(struct rdma_device *d)
     if (ibv_query_port(d->verbs, DEVICE_PORT, &attr) != 0)
         return IBV_MTU_1024;
     return attr.active_mtu;
+}
+
+int rdma_device_xrcd(struct rdma_device *d, struct ibv_xrcd **out)
+{
+    struct ibv_xrcd_init_attr attr = {
+        .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+        .fd = -1, /* no file: nobody else joins it */
+        .oflags = O_CREAT,
+    };
+    int err = 0;
+
+    device_lock();
+    if (d->xrcd == NULL)
+        d->xrcd = ibv_open_xrcd(d->verbs, &attr);
+    if (d->xrcd == NULL)
+        err = errno;
+    *out = d->xrcd;
+    device_unlock();
+    return err;
 }
 
 RDMACM_ABI struct ibv_context **rdma_get_devices(int *num_devices)

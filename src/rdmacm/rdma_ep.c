@@ -40,6 +40,10 @@ RDMACM_ABI int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *res
     if (out == NULL || res == NULL)
         return rdma_fail(EINVAL);
     bool passive = (res->ai_flags & RAI_PASSIVE) != 0;
+    /* The other port spaces say by themselves what their connections are. */
+    if ((res->ai_qp_type == IBV_QPT_XRC_SEND || res->ai_qp_type == IBV_QPT_XRC_RECV) &&
+        res->ai_port_space != RDMA_PS_IB)
+        return rdma_fail(EINVAL);
     if (rdma_create_id(NULL, &id, NULL, (enum rdma_port_space)res->ai_port_space) != 0)
         return -1;
     if (res->ai_qp_type != 0)

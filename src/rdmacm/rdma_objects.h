@@ -29,6 +29,7 @@ enum {
 struct rdma_device {
     struct ibv_context *verbs; /* opened, and not closed before the process ends */
     struct ibv_pd *pd;         /* that ids have when the program gives none */
+    struct ibv_xrcd *xrcd;     /* the same; NULL until the first needs it */
     unsigned ifindex;
     uint8_t max_initiator_depth;
     uint8_t max_responder_resources;
@@ -88,6 +89,7 @@ struct rdma_id_obj {
     bool claimed; /* its service is bound in the connection manager */
     bool reuse_addr;
     bool af_only;
+    bool srq_on_recv_cq; /* its SRQ is of XRC, whose completions go to the id's recv_cq */
     bool tos_set;
     uint8_t tos;
     bool ack_timeout_set;
@@ -189,6 +191,9 @@ void rdma_device_detach(struct rdma_id_obj *id);
 /* The place of an address in the device's GID table. */
 int rdma_device_gid(struct rdma_device *d, const struct net_addr *addr, uint32_t *index);
 enum ibv_mtu rdma_device_mtu(struct rdma_device *d);
+/* The domain of extended reliable connections that ids of the device share; 0 or a positive errno.
+ */
+int rdma_device_xrcd(struct rdma_device *d, struct ibv_xrcd **out);
 
 /* rdma_sockaddr.c */
 socklen_t rdma_sockaddr_length(const struct sockaddr *sa); /* 0: of no IP family */

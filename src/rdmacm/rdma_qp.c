@@ -30,18 +30,39 @@ static int qp_create_cq(struct rdma_cm_id *id, uint32_t wanted, struct ibv_comp_
     return 0;
 }
 
-static void qp_destroy_cqs(struct rdma_cm_id *id)
+static void qp_destroy_cq(struct ibv_comp_channel **channel, struct ibv_cq **cq)
 {
-    if (id->send_cq != NULL) {
-        ibv_destroy_cq(id->send_cq);
-        ibv_destroy_comp_channel(id->send_cq_channel);
+    if (*cq == NULL)
+        return;
+    ibv_destroy_cq(*cq);
+    ibv_destroy_comp_channel(*channel);
+    *cq = NULL;
+    *channel = NULL;
+}
+
+/* Those that neither the QP nor the SRQ needs any more. */
+static void qp_release_cqs(struct rdma_cm_id *id)
+{
+    if (id->qp != NULL)
+        return;
+    qp_destroy_cq(&id->send_cq_channel, &id->send_cq);
+    if (!obj_id(id)->srq_on_recv_cq)
+        qp_destroy_cq(&id->recv_cq_channel, &id->recv_cq);
+}
+
+static int qp_need_recv_cq(struct rdma_cm_id *id, uint32_t wanted)
+{
+    return id->recv_cq != NULL ? 0 : qp_create_cq(id, wanted, &id->recv_cq_channel, &id->recv_cq);
+}
+
+/* A target of XRC has a domain, and no queues. */
+static int qp_prepare_target(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+    if ((attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) == 0 || attr->xrcd == NULL) {
+        attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+        return rdma_device_xrcd(obj_id(id)->device, &attr->xrcd);
     }
-    if (id->recv_cq != NULL) {
-        ibv_destroy_cq(id->recv_cq);
-        ibv_destroy_comp_channel(id->recv_cq_channel);
-    }
-    id->send_cq = id->recv_cq = NULL;
-    id->send_cq_channel = id->recv_cq_channel = NULL;
+    return attr->xrcd->context == id->verbs ? 0 : EINVAL;
 }
 
 static int qp_prepare(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
@@ -54,7 +75,10 @@ static int qp_prepare(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
     }
     if (attr->pd == NULL || attr->pd->context != id->verbs || attr->qp_type != id->qp_type)
         return EINVAL;
-    if (attr->srq == NULL)
+    if (attr->qp_type == IBV_QPT_XRC_RECV)
+        return qp_prepare_target(id, attr);
+    bool receives = attr->qp_type != IBV_QPT_XRC_SEND;
+    if (receives && attr->srq == NULL)
         attr->srq = id->srq;
     /* Programs post inline what they never asked room for: adapters have as much as a WQE's
      * elements take. */
@@ -65,8 +89,8 @@ static int qp_prepare(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
         err = qp_create_cq(id, attr->cap.max_send_wr, &id->send_cq_channel, &id->send_cq);
         attr->send_cq = id->send_cq;
     }
-    if (err == 0 && attr->recv_cq == NULL) {
-        err = qp_create_cq(id, attr->cap.max_recv_wr, &id->recv_cq_channel, &id->recv_cq);
+    if (err == 0 && receives && attr->recv_cq == NULL) {
+        err = qp_need_recv_cq(id, attr->cap.max_recv_wr);
         attr->recv_cq = id->recv_cq;
     }
     return err;
@@ -102,7 +126,7 @@ RDMACM_ABI int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_
     if (id->qp != NULL)
         ibv_destroy_qp(id->qp);
     id->qp = NULL;
-    qp_destroy_cqs(id);
+    qp_release_cqs(id);
     return rdma_fail(err);
 }
 
@@ -129,26 +153,52 @@ RDMACM_ABI void rdma_destroy_qp(struct rdma_cm_id *id)
     rdma_mcast_detach_all(obj_id(id));
     ibv_destroy_qp(id->qp);
     id->qp = NULL;
-    qp_destroy_cqs(id);
+    qp_release_cqs(id);
+}
+
+/* What the program does not say: the PD, and of an XRC SRQ its domain and its CQ. 0 or a positive
+ * errno. */
+static int srq_prepare(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+    int err = 0;
+
+    if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || attr->pd == NULL) {
+        attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
+        attr->pd = id->pd;
+    }
+    if (attr->pd == NULL || attr->pd->context != id->verbs)
+        return EINVAL;
+    if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 || attr->srq_type == IBV_SRQT_BASIC)
+        return 0;
+    if (attr->srq_type != IBV_SRQT_XRC)
+        return EOPNOTSUPP;
+    if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) == 0 || attr->xrcd == NULL) {
+        attr->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD;
+        err = rdma_device_xrcd(obj_id(id)->device, &attr->xrcd);
+    }
+    if (err == 0 && ((attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) == 0 || attr->cq == NULL)) {
+        attr->comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
+        err = qp_need_recv_cq(id, attr->attr.max_wr);
+        attr->cq = id->recv_cq;
+    }
+    return err;
 }
 
 RDMACM_ABI int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
     if (attr == NULL || id->verbs == NULL || id->srq != NULL)
         return rdma_fail(EINVAL);
-    if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 && attr->srq_type != IBV_SRQT_BASIC)
-        return rdma_fail(EOPNOTSUPP);
-    if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || attr->pd == NULL) {
-        attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
-        attr->pd = id->pd;
+    int err = srq_prepare(id, attr);
+    struct ibv_srq *srq = err == 0 ? ibv_create_srq_ex(id->verbs, attr) : NULL;
+    if (srq == NULL) {
+        err = err != 0 ? err : errno;
+        qp_release_cqs(id);
+        return rdma_fail(err);
     }
-    if (attr->pd == NULL || attr->pd->context != id->verbs)
-        return rdma_fail(EINVAL);
-    struct ibv_srq *srq = ibv_create_srq_ex(id->verbs, attr);
-    if (srq == NULL)
-        return -1;
     id->pd = attr->pd;
     id->srq = srq;
+    obj_id(id)->srq_on_recv_cq =
+        (attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) != 0 && attr->cq == id->recv_cq;
     return 0;
 }
 
@@ -161,7 +211,7 @@ RDMACM_ABI int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd,
         .srq_context = init->srq_context,
         .attr = init->attr,
         .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
-        .srq_type = IBV_SRQT_BASIC,
+        .srq_type = id->qp_type == IBV_QPT_XRC_RECV ? IBV_SRQT_XRC : IBV_SRQT_BASIC,
         .pd = pd,
     };
     if (rdma_create_srq_ex(id, &attr) != 0)
@@ -176,4 +226,6 @@ RDMACM_ABI void rdma_destroy_srq(struct rdma_cm_id *id)
         return;
     ibv_destroy_srq(id->srq);
     id->srq = NULL;
+    obj_id(id)->srq_on_recv_cq = false;
+    qp_release_cqs(id);
 }

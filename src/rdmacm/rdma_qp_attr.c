@@ -68,7 +68,7 @@ static int qp_attr_rtr(struct rdma_id_obj *id, struct ibv_qp_attr *attr, int *ma
     attr->path_mtu = qp_attr_mtu(c->path_mtu_bytes);
     attr->dest_qp_num = c->remote_qpn;
     attr->rq_psn = c->local_psn;
-    if (id->pub.qp_type == IBV_QPT_RC) {
+    if (id->pub.qp_type == IBV_QPT_RC || id->pub.qp_type == IBV_QPT_XRC_RECV) {
         *mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
         attr->max_dest_rd_atomic = c->responder_resources;
         attr->min_rnr_timer = c->asked_rnr_retry_count == QP_ATTR_RNR_FOR_EVER
@@ -84,7 +84,11 @@ static void qp_attr_rts(struct rdma_id_obj *id, struct ibv_qp_attr *attr, int *m
 
     *mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
     attr->sq_psn = c->remote_psn;
-    if (id->pub.qp_type != IBV_QPT_RC)
+    if (id->pub.qp_type == IBV_QPT_XRC_RECV) { /* it sends nothing but answers */
+        *mask |= IBV_QP_TIMEOUT;
+        attr->timeout = c->ack_timeout;
+    }
+    if (id->pub.qp_type != IBV_QPT_RC && id->pub.qp_type != IBV_QPT_XRC_SEND)
         return;
     *mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
     attr->timeout = c->ack_timeout;

@@ -149,11 +149,13 @@ ENDPOINTS = (
     ("rdma_any", "rdma_server", "rdma_client", "", "-s 127.0.0.1"),
     ("rdma_v6", "rdma_server", "rdma_client", "-s ::1", "-s ::1"),
     ("rdma_x", "rdma_xserver", "rdma_xclient", "-p 9004 -c r", "-s 127.0.0.1 -p 9004 -c r"),
+    ("rdma_x_xrc", "rdma_xserver", "rdma_xclient", "-c x", "-s 127.0.0.1 -c x", IB),
+    ("rdma_x_xrc_port", "rdma_xserver", "rdma_xclient", "-p 9005 -c x", "-p 9005 -c x", IB),
 )
 
 
-def endpoint(server, client, server_options, client_options):
-    said, told = both([server, *server_options.split()], [client, *client_options.split()])
+def endpoint(server, client, server_options, client_options, space=TCP):
+    said, told = both([server, *server_options.split()], [client, *client_options.split()], space)
     demand(f"{server}: end 0" in said and f"{client}: end 0" in told, said + told)
 
 

@@ -22,17 +22,22 @@ static void getaddrinfo__hints(void **state)
     (void)state;
     static const struct rdma_addrinfo any = {0}, udp = {.ai_port_space = RDMA_PS_UDP};
     static const struct rdma_addrinfo ud = {.ai_qp_type = IBV_QPT_UD};
+    static const struct rdma_addrinfo xrc = {.ai_qp_type = IBV_QPT_XRC_SEND};
+    static const struct rdma_addrinfo xrc_ib = {.ai_port_space = RDMA_PS_IB,
+                                                .ai_qp_type = IBV_QPT_XRC_RECV};
     static const struct rdma_addrinfo ib = {.ai_port_space = RDMA_PS_IB};
     static const struct rdma_addrinfo passive4 = {.ai_flags = RAI_PASSIVE, .ai_family = AF_INET};
     static const struct rdma_addrinfo passive6 = {.ai_flags = RAI_PASSIVE, .ai_family = AF_INET6};
     static const struct row rows[] = {
-        {"127.0.0.1", "7471", &any,      RDMA_PS_TCP, IBV_QPT_RC, AF_INET },
-        {"::1",       "7471", &any,      RDMA_PS_TCP, IBV_QPT_RC, AF_INET6},
-        {"127.0.0.1", "1",    &udp,      RDMA_PS_UDP, IBV_QPT_UD, AF_INET },
-        {"127.0.0.1", "1",    &ud,       RDMA_PS_UDP, IBV_QPT_UD, AF_INET },
-        {"127.0.0.1", "1",    &ib,       RDMA_PS_IB,  IBV_QPT_RC, AF_INET },
-        {NULL,        "1",    &passive4, RDMA_PS_TCP, IBV_QPT_RC, AF_INET },
-        {NULL,        "1",    &passive6, RDMA_PS_TCP, IBV_QPT_RC, AF_INET6},
+        {"127.0.0.1", "7471", &any,      RDMA_PS_TCP, IBV_QPT_RC,       AF_INET },
+        {"::1",       "7471", &any,      RDMA_PS_TCP, IBV_QPT_RC,       AF_INET6},
+        {"127.0.0.1", "1",    &udp,      RDMA_PS_UDP, IBV_QPT_UD,       AF_INET },
+        {"127.0.0.1", "1",    &ud,       RDMA_PS_UDP, IBV_QPT_UD,       AF_INET },
+        {"127.0.0.1", "1",    &ib,       RDMA_PS_IB,  IBV_QPT_RC,       AF_INET },
+        {"127.0.0.1", "1",    &xrc,      RDMA_PS_IB,  IBV_QPT_XRC_SEND, AF_INET },
+        {"127.0.0.1", "1",    &xrc_ib,   RDMA_PS_IB,  IBV_QPT_XRC_RECV, AF_INET },
+        {NULL,        "1",    &passive4, RDMA_PS_TCP, IBV_QPT_RC,       AF_INET },
+        {NULL,        "1",    &passive6, RDMA_PS_TCP, IBV_QPT_RC,       AF_INET6},
     };
 
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -114,7 +114,7 @@ static void srq__shared_by_the_qp(void **state)
     assert_int_equal(rdma_create_qp(id, NULL, &init), 0);
     assert_ptr_equal(id->qp->srq, id->srq);
     struct ibv_srq_init_attr_ex xrc = {.comp_mask = IBV_SRQ_INIT_ATTR_TYPE,
-                                       .srq_type = IBV_SRQT_XRC};
+                                       .srq_type = IBV_SRQT_TM};
     struct rdma_cm_id *other = bound_id(RDMA_PS_TCP);
     assert_int_equal(rdma_create_srq_ex(other, &xrc), -1);
     assert_int_equal(errno, EOPNOTSUPP);
