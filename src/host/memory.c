@@ -77,8 +77,9 @@ static int kernel_copies(void *to, const void *from, size_t n, bool write)
     size_t piece[MEM_PIECES], at = 0;
     unsigned pieces = mem_pieces(to, n, piece);
     for (unsigned i = 0; i < pieces; i++) {
-        const struct iovec a = {(char *)to + at, piece[i]};
-        const struct iovec b = {(char *)(uintptr_t)from + at, piece[i]};
+        /* Numbers: what there is at these addresses is not known, it may be NULL. */
+        const struct iovec a = {(void *)((uintptr_t)to + at), piece[i]};
+        const struct iovec b = {(void *)((uintptr_t)from + at), piece[i]};
         here[i] = write ? b : a;
         there[i] = write ? a : b;
         at += piece[i];

@@ -216,7 +216,8 @@ static void connect__requests_that_cannot_be(void **state)
         {"no MTU",                       0,   17, 15, 5,        0,        0,    QP_TYPE_RC,      0, 0, -EINVAL},
         {"datagrams",                    0,   17, 15, 5,        0,        1024, QP_TYPE_UD,      0, 0, -EINVAL},
         {"two families",                 0,   17, 15, 5,        0,        1024, QP_TYPE_RC,      1, 0, -EINVAL},
-        {"XRC",                          0,   0,  -1, 5,        0xffffff, 256,  QP_TYPE_XRC_INI, 0, 0, -EINVAL},
+        {"a target of XRC",              0,   0,  -1, 5,        0xffffff, 256,  QP_TYPE_XRC_TGT, 0, 0, -EINVAL},
+        {"XRC",                          0,   0,  -1, 5,        0xffffff, 256,  QP_TYPE_XRC_INI, 0, 0, 0      },
         {"the largest",                  0,   0,  -1, 0xffffff, 0xffffff, 256,  QP_TYPE_RC,      0, 0, 0      },
     };
     struct rig r;

@@ -31,13 +31,21 @@ static const struct dialogue dialogues[] = {
         {OUT, SEND, .psn = 102, .len = 8, .ah = AH_SPORT},
         {SCQE, WC_SEND, .id = 1}, {SCQE, WC_SEND, .id = 2}, {SCQE, WC_SEND, .id = 3},
         {COUNT, COUNTER_tx_trains, .n = 3})},
-    /* Other QPs at the same address are no reason for another system call. */
+    /* Other QPs of the same process are no reason for another system call. */
     {"send__by_one_path_is_one_train", false, UD(), STEPS(
+        {POST, WR_SEND, .id = 1, .len = 256}, {POST, WR_SEND, .id = 2, .len = 256, .qpn = 0x123477},
+        {POST, WR_SEND, .id = 3, .len = 256, .qkey = 5}, {POST, WR_SEND, .id = 4, .len = 7},
+        {OUT, SEND, .psn = 100, .len = 256}, {OUT, SEND, .psn = 101, .len = 256, .qpn = 0x123477},
+        {OUT, SEND, .psn = 102, .len = 256, .qkey = 5}, {OUT, SEND, .psn = 103, .len = 7},
+        {COUNT, COUNTER_tx_trains, .n = 1}, {SCQE, WC_SEND, .id = 1}, {SCQE, WC_SEND, .id = 2},
+        {SCQE, WC_SEND, .id = 3}, {SCQE, WC_SEND, .id = 4})},
+    /* Those of another process are: a train is for one. */
+    {"send__to_another_process_begins_a_train", false, UD(), STEPS(
         {POST, WR_SEND, .id = 1, .len = 256}, {POST, WR_SEND, .id = 2, .len = 256, .qpn = 0x77},
         {POST, WR_SEND, .id = 3, .len = 256, .qkey = 5}, {POST, WR_SEND, .id = 4, .len = 7},
         {OUT, SEND, .psn = 100, .len = 256}, {OUT, SEND, .psn = 101, .len = 256, .qpn = 0x77},
         {OUT, SEND, .psn = 102, .len = 256, .qkey = 5}, {OUT, SEND, .psn = 103, .len = 7},
-        {COUNT, COUNTER_tx_trains, .n = 1}, {SCQE, WC_SEND, .id = 1}, {SCQE, WC_SEND, .id = 2},
+        {COUNT, COUNTER_tx_trains, .n = 3}, {SCQE, WC_SEND, .id = 1}, {SCQE, WC_SEND, .id = 2},
         {SCQE, WC_SEND, .id = 3}, {SCQE, WC_SEND, .id = 4})},
     {"send__a_larger_one_begins_a_train", false, UD(), STEPS(
         {POST, WR_SEND, .id = 1, .len = 4}, {POST, WR_SEND, .id = 2, .len = 256},
