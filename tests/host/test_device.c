@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -118,17 +119,30 @@ static void device__path_mtu_that_fits(void **state)
     verbena_close(ctx);
 }
 
-static void expect_gid(struct verbena_context *ctx, unsigned index, const char *want)
+/* The kernel tells of a new IPv6 address some time after it was added, without DAD too: from a work
+ * queue. */
+static bool gid_comes(struct verbena_context *ctx, unsigned index, const char *want, char *got)
 {
     struct verbena_gid gid;
-    char got[INET6_ADDRSTRLEN] = "-";
-    int err = verbena_gid_query(ctx, index, &gid);
-    assert_true(err == 0 || err == -ENODATA);
-    if (err == 0)
-        inet_ntop(AF_INET6, gid.addr.b, got, sizeof(got));
-    if (strncmp(want, "fe80:", 5) == 0)
-        got[5] = '\0';
-    assert_string_equal(got, want);
+    for (unsigned ms = 0; ms < 10000; ms++) {
+        int err = verbena_gid_query(ctx, index, &gid);
+        assert_true(err == 0 || err == -ENODATA);
+        snprintf(got, INET6_ADDRSTRLEN, "-");
+        if (err == 0)
+            inet_ntop(AF_INET6, gid.addr.b, got, INET6_ADDRSTRLEN);
+        if (strncmp(got, want, strlen(want)) == 0)
+            return true;
+        poll(NULL, 0, 1);
+    }
+    return false;
+}
+
+/* want: all of it, but for the link-local one, which begins like this. */
+static void expect_gid(struct verbena_context *ctx, unsigned index, const char *want)
+{
+    char got[INET6_ADDRSTRLEN];
+    if (!gid_comes(ctx, index, want, got) || strcmp(want, "fe80:") != 0)
+        assert_string_equal(got, want);
 }
 
 static void case_112__gid_indexes_stay_while_addresses_come_and_go(void **state)
@@ -160,17 +174,16 @@ static void case_112__gid_indexes_stay_while_addresses_come_and_go(void **state)
     assert_true(ip("addr add fd00:88::3/64 dev vt0 nodad"));
     expect_gid(ctx, 0, "fe80:");
     expect_gid(ctx, 1, "::ffff:10.88.0.1");
-    struct verbena_gid hole;
-    assert_int_equal(verbena_gid_query(ctx, 2, &hole), 0); /* one of the new ones took it */
-    assert_int_equal(hole.addr.b[0], 0xfd);
+    char got[INET6_ADDRSTRLEN];
+    assert_true(gid_comes(ctx, 2, "fd00:88::", got)); /* one of the new ones took it */
     expect_gid(ctx, 3, "fd00:88::1");
-    assert_int_equal(verbena_gid_query(ctx, 4, &hole), 0);
+    assert_true(gid_comes(ctx, 4, "fd00:88::", got));
     expect_gid(ctx, 5, "-");
 
     assert_true(ip("addr del fd00:88::1/64 dev vt0"));
     expect_gid(ctx, 1, "::ffff:10.88.0.1");
     expect_gid(ctx, 3, "-");
-    assert_int_equal(verbena_gid_query(ctx, 4, &hole), 0);
+    assert_true(gid_comes(ctx, 4, "fd00:88::", got));
 
     /* Who comes back finds its own place again, unless another has it. */
     assert_true(ip("addr del 10.88.0.1/24 dev vt0"));
@@ -178,8 +191,8 @@ static void case_112__gid_indexes_stay_while_addresses_come_and_go(void **state)
     expect_gid(ctx, 1, "-");
     expect_gid(ctx, 3, "fd00:88::1");
     assert_true(ip("addr add fd00:88::4/64 dev vt0 nodad"));
-    assert_true(ip("addr add 10.88.0.1/24 dev vt0"));
     expect_gid(ctx, 1, "fd00:88::4");
+    assert_true(ip("addr add 10.88.0.1/24 dev vt0"));
     expect_gid(ctx, 5, "::ffff:10.88.0.1");
     verbena_close(ctx);
 }
