@@ -505,7 +505,16 @@ def early_end():
         (child,) = children(source.pid)
         os.kill(source.pid, signal.SIGTERM)
         source.wait(30)
-        wait_until(lambda: not os.path.exists(f"/proc/{child}"), 10, "the target to go")
+        wait_until(lambda: over(child), 10, "the target to go")
+
+
+def over(pid):
+    """It has ended; whose child it is now may not have asked yet."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
 
 
 def children(pid):
