@@ -179,11 +179,7 @@ static bool to_listener(struct port_udp *u, uint64_t id, const struct udp_run *r
 static struct udp_service_recent *recent_place(struct port_udp *u, const struct net_addr *src,
                                                uint32_t sender_id)
 {
-    uint64_t a, b;
-    memcpy(&a, src->b, 8);
-    memcpy(&b, src->b + 8, 8);
-    uint64_t h = (a ^ b * 0x9e3779b97f4a7c15u ^ sender_id) * 0xd6e8feb86659fd93u;
-    return &u->services.recent[(h >> 40) % SERVICE_RECENT];
+    return &u->services.recent[udp_addr_hash(src, sender_id) % SERVICE_RECENT];
 }
 
 /* A REJ that names no id of ours goes where its REQ went. */
