@@ -122,10 +122,17 @@ static bool planted(const struct lab_end *e, const struct lab_case *c, uint64_t 
     return e->settings.plant == plant && sequence == c->first + lab_case_messages(c) - 1;
 }
 
-static int from_pool(struct lab_end *e, int error)
+int lab_case_from_pool(struct lab_end *e, int error)
 {
-    if (error != 0)
+    if (error < 0)
         lab_message_copy(e->message, e->rig.pool.message);
+    return error;
+}
+
+int lab_case_from_queue(struct lab_end *e, const struct lab_queue *q, int error)
+{
+    if (error < 0)
+        lab_message_copy(e->message, q->message);
     return error;
 }
 
@@ -135,7 +142,7 @@ int lab_case_make(struct lab_end *e, struct lab_side *side, const struct lab_cas
     struct lab_pool *p = &e->rig.pool;
     uint32_t slot = lab_case_slot(e, sequence);
     lab_slot_release(p, slot);
-    int error = from_pool(e, lab_slot_claim(p, slot, sequence));
+    int error = lab_case_from_pool(e, lab_slot_claim(p, slot, sequence));
     if (error == 0 && !planted(e, c, sequence, LAB_PLANT_STALE_DATA)) {
         uint64_t start = lab_now_ns();
         lab_slot_fill(bytes, slot, sequence, c->size);
@@ -157,7 +164,7 @@ int lab_case_post(struct lab_end *e, const struct lab_case *c, uint64_t sequence
     int error = lab_slot_step(p, slot, LAB_POSTED);
     if (error == 0 && planted(e, c, sequence, LAB_PLANT_EARLY_REUSE))
         error = lab_slot_claim(p, slot, sequence + p->slots);
-    return from_pool(e, error);
+    return lab_case_from_pool(e, error);
 }
 
 struct lab_expect lab_case_expect(const struct lab_end *e, const struct lab_case *c,

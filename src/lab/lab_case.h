@@ -90,6 +90,11 @@ void lab_patience_moved(struct lab_patience *p);
 int lab_patience_look(struct lab_patience *p, struct lab_end *e, const struct lab_case *c,
                       uint64_t messages_done);
 
+/* error of a call of the pool or the queue: what it said is why the run cannot go on. Returns it.
+ */
+int lab_case_from_pool(struct lab_end *e, int error);
+int lab_case_from_queue(struct lab_end *e, const struct lab_queue *q, int error);
+
 /* Claims the slot and makes its contents, with the planted fault if this is the message for it, in
  * bytes. */
 int lab_case_make(struct lab_end *e, struct lab_side *side, const struct lab_case *c,

@@ -41,20 +41,6 @@ static int protocol(struct source *s, const char *what, uint64_t sequence)
     return -EPROTO;
 }
 
-static int from_queue(struct source *s, int error)
-{
-    if (error < 0)
-        lab_message_copy(s->e->message, s->q->message);
-    return error;
-}
-
-static int from_pool(struct source *s, int error)
-{
-    if (error < 0)
-        lab_message_copy(s->e->message, s->e->rig.pool.message);
-    return error;
-}
-
 static bool measured(const struct source *s, uint64_t sequence)
 {
     return sequence >= s->c->first + s->c->warmup;
@@ -131,7 +117,7 @@ static int post_one(struct source *s, uint64_t sequence)
         error = lab_queue_note(s->q, LAB_NOTE_WRITTEN, sequence, s->c->size);
         lab_trace_at(&s->e->trace, sequence, LAB_AT_WORDED);
     }
-    return from_queue(s, error);
+    return lab_case_from_queue(s->e, s->q, error);
 }
 
 static int make(struct source *s, uint64_t sequence)
@@ -154,8 +140,9 @@ static int post_next(struct source *s)
     lab_slot_release(p, slot);
     if (p->slot[slot].owner != LAB_FREE)
         return 0; /* its completion has not been seen */
-    int error =
-        acknowledged_by_peer(s) ? make(s, s->next) : from_pool(s, lab_slot_offer(p, slot, s->next));
+    int error = acknowledged_by_peer(s)
+                    ? make(s, s->next)
+                    : lab_case_from_pool(s->e, lab_slot_offer(p, slot, s->next));
     s->posted_ns[slot] = lab_now_ns();
     if (s->next == s->c->first + s->c->warmup)
         s->begun_ns = s->posted_ns[slot];
@@ -179,7 +166,7 @@ static int post_again(struct source *s)
         if (s->over[slot] || now - s->again_ns[slot] < retry_ns ||
             p->slot[slot].owner != LAB_NOTIFIED || !lab_queue_has_room(s->q, 2))
             continue;
-        int error = from_pool(s, lab_slot_resend(p, slot));
+        int error = lab_case_from_pool(s->e, lab_slot_resend(p, slot));
         if (error == 0)
             error = post_one(s, sequence);
         if (error != 0)
@@ -226,11 +213,12 @@ static int take_data(struct source *s, uint64_t sequence, uint32_t slot)
         lab_side_check(&s->r->source, lab_slot_bytes(p, slot), &expect);
         lab_trace_at(&s->e->trace, sequence, LAB_AT_CHECKED);
         lab_trace_at(&s->e->trace, sequence, LAB_AT_ANSWER);
-        error = from_queue(s, lab_queue_note(s->q, LAB_NOTE_ACK, sequence, s->c->size));
+        error = lab_case_from_queue(s->e, s->q,
+                                    lab_queue_note(s->q, LAB_NOTE_ACK, sequence, s->c->size));
         lab_trace_at(&s->e->trace, sequence, LAB_AT_ANSWERED);
     }
     if (error == 0)
-        error = from_pool(s, lab_slot_acknowledge(p, slot, sequence));
+        error = lab_case_from_pool(s->e, lab_slot_acknowledge(p, slot, sequence));
     end_message(s, sequence);
     return error;
 }
@@ -244,7 +232,7 @@ static int take_completion(struct source *s, const struct lab_done *d)
         lab_hist_add(&s->r->completion, lab_now_ns() - s->posted_ns[slot]);
     lab_trace_at(&s->e->trace, d->sequence, LAB_AT_COMPLETED);
     lab_buffers_complete(s->b, slot);
-    int error = from_pool(s, lab_slot_complete(p, slot));
+    int error = lab_case_from_pool(s->e, lab_slot_complete(p, slot));
     if (s->complete <= d->sequence)
         s->complete = d->sequence + 1;
     return error != 0 || acknowledged_by_peer(s) ? error : take_data(s, d->sequence, slot);
@@ -270,7 +258,7 @@ static int take_note(struct source *s, const struct lab_note *n)
     lab_trace_at(&s->e->trace, n->sequence, LAB_AT_ACKNOWLEDGED);
     if (measured(s, n->sequence))
         lab_hist_add(&s->r->acknowledged, lab_now_ns() - s->posted_ns[slot]);
-    int error = from_pool(s, lab_slot_acknowledge(&s->e->rig.pool, slot, n->sequence));
+    int error = lab_case_from_pool(s->e, lab_slot_acknowledge(&s->e->rig.pool, slot, n->sequence));
     end_message(s, n->sequence);
     return error;
 }
@@ -292,11 +280,11 @@ static int take(struct source *s, const struct lab_done *d)
 static int take_some(struct source *s)
 {
     struct lab_done d;
-    int n = from_queue(s, lab_queue_poll(s->q, &d));
+    int n = lab_case_from_queue(s->e, s->q, lab_queue_poll(s->q, &d));
     if (n > 0)
         n = take(s, &d);
     else if (n == 0 && s->q->events)
-        n = from_queue(s, lab_queue_sleep(s->q, s->e->control.fd));
+        n = lab_case_from_queue(s->e, s->q, lab_queue_sleep(s->q, s->e->control.fd));
     if (n == 0)
         n = post_again(s);
     return n < 0 ? n : lab_patience_look(&s->patience, s->e, s->c, s->done - s->c->first);

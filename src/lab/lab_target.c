@@ -34,20 +34,6 @@ struct target {
     struct lab_patience patience;
 };
 
-static int from_queue(struct target *t, int error)
-{
-    if (error < 0)
-        lab_message_copy(t->e->message, t->q->message);
-    return error;
-}
-
-static int from_pool(struct target *t, int error)
-{
-    if (error < 0)
-        lab_message_copy(t->e->message, t->e->rig.pool.message);
-    return error;
-}
-
 static int protocol(struct target *t, const char *what)
 {
     snprintf(t->e->message, sizeof(t->e->message), "the peer sent %s instead of message #%llu",
@@ -57,7 +43,8 @@ static int protocol(struct target *t, const char *what)
 
 static int receive_into(struct target *t, uint32_t buffer, uint8_t *bytes, const struct ibv_mr *mr)
 {
-    return from_queue(t, lab_queue_receive(t->q, buffer, bytes, t->c->size, mr->lkey));
+    return lab_case_from_queue(t->e, t->q,
+                               lab_queue_receive(t->q, buffer, bytes, t->c->size, mr->lkey));
 }
 
 /* The slot of a message is its sender's until it says otherwise. */
@@ -66,7 +53,7 @@ static int offer(struct target *t, uint64_t sequence)
     struct lab_pool *p = &t->e->rig.pool;
     uint32_t slot = lab_case_slot(t->e, sequence);
     lab_slot_release(p, slot);
-    int error = from_pool(t, lab_slot_offer(p, slot, sequence));
+    int error = lab_case_from_pool(t->e, lab_slot_offer(p, slot, sequence));
     if (error == 0 && t->c->op == LAB_SEND && t->c->way != LAB_SHARED_POOL)
         error = receive_into(t, slot, lab_slot_bytes(p, slot), t->e->rig.mr);
     return error;
@@ -84,7 +71,8 @@ static int make_readable(struct target *t)
             error = lab_case_post(t->e, t->c, t->next);
         lab_trace_at(&t->e->trace, t->next, LAB_AT_WORD);
         if (error == 0)
-            error = from_queue(t, lab_queue_note(t->q, LAB_NOTE_READY, t->next, t->c->size));
+            error = lab_case_from_queue(t->e, t->q,
+                                        lab_queue_note(t->q, LAB_NOTE_READY, t->next, t->c->size));
         lab_trace_at(&t->e->trace, t->next, LAB_AT_WORDED);
         if (error != 0)
             return error;
@@ -114,7 +102,7 @@ static int start(struct target *t)
         for (; t->receives < receives_of(t) && error == 0; t->receives++) {
             uint32_t i = (uint32_t)t->receives;
             lab_slot_release(p, i);
-            error = from_pool(t, lab_slot_offer(p, i, i));
+            error = lab_case_from_pool(t->e, lab_slot_offer(p, i, i));
             if (error == 0)
                 error = receive_into(t, i, lab_slot_bytes(p, i), t->e->rig.mr);
         }
@@ -130,7 +118,8 @@ static int start(struct target *t)
 static int answer(struct target *t, uint64_t sequence)
 {
     lab_trace_at(&t->e->trace, sequence, LAB_AT_ANSWER);
-    int error = from_queue(t, lab_queue_note(t->q, LAB_NOTE_ACK, sequence, t->c->size));
+    int error =
+        lab_case_from_queue(t->e, t->q, lab_queue_note(t->q, LAB_NOTE_ACK, sequence, t->c->size));
     lab_trace_at(&t->e->trace, sequence, LAB_AT_ANSWERED);
     return error;
 }
@@ -145,11 +134,11 @@ static int take_message(struct target *t, uint64_t sequence)
     if (sequence != t->next || sequence >= t->end)
         return protocol(t, "another message");
     lab_trace_at(&t->e->trace, sequence, LAB_AT_TOLD);
-    int error = from_pool(t, lab_slot_complete(p, slot));
+    int error = lab_case_from_pool(t->e, lab_slot_complete(p, slot));
     if (error == 0) {
         lab_side_check(t->side, lab_slot_bytes(p, slot), &expect);
         lab_trace_at(&t->e->trace, sequence, LAB_AT_CHECKED);
-        error = from_pool(t, lab_slot_acknowledge(p, slot, sequence));
+        error = lab_case_from_pool(t->e, lab_slot_acknowledge(p, slot, sequence));
     }
     t->next++;
     if (error == 0 && sequence + t->c->depth < t->end)
@@ -194,14 +183,14 @@ static int take_datagram(struct target *t, const struct lab_done *d)
     uint32_t slot = d->buffer;
     if (!d->with_imm || d->bytes != t->c->size || slot >= p->slots)
         return protocol(t, "a message of another kind");
-    int error = from_pool(t, lab_slot_complete(p, slot));
+    int error = lab_case_from_pool(t->e, lab_slot_complete(p, slot));
     if (error == 0)
         error = take_unreliable(t, t->c->first + d->imm, lab_slot_bytes(p, slot));
     if (error == 0)
-        error = from_pool(t, lab_slot_acknowledge(p, slot, p->slot[slot].sequence));
+        error = lab_case_from_pool(t->e, lab_slot_acknowledge(p, slot, p->slot[slot].sequence));
     lab_slot_release(p, slot);
     if (error == 0)
-        error = from_pool(t, lab_slot_offer(p, slot, t->receives++));
+        error = lab_case_from_pool(t->e, lab_slot_offer(p, slot, t->receives++));
     return error == 0 ? receive_into(t, slot, lab_slot_bytes(p, slot), t->e->rig.mr) : error;
 }
 
@@ -212,9 +201,9 @@ static int take_acknowledgement(struct target *t, uint64_t sequence)
     if (sequence != t->done || sequence >= t->next)
         return protocol(t, "an acknowledgement");
     lab_trace_at(&t->e->trace, sequence, LAB_AT_ACKNOWLEDGED);
-    int error = from_pool(t, lab_slot_complete(p, slot));
+    int error = lab_case_from_pool(t->e, lab_slot_complete(p, slot));
     if (error == 0)
-        error = from_pool(t, lab_slot_acknowledge(p, slot, sequence));
+        error = lab_case_from_pool(t->e, lab_slot_acknowledge(p, slot, sequence));
     t->done++;
     return error;
 }
@@ -294,13 +283,13 @@ static bool all_moved(const struct target *t)
 static int take_some(struct target *t)
 {
     struct lab_done d;
-    int n = from_queue(t, lab_queue_poll(t->q, &d));
+    int n = lab_case_from_queue(t->e, t->q, lab_queue_poll(t->q, &d));
     if (n > 0) {
         lab_patience_moved(&t->patience);
         n = take(t, &d);
     } else if (n == 0) {
         if (t->q->events)
-            n = from_queue(t, lab_queue_sleep(t->q, t->e->control.fd));
+            n = lab_case_from_queue(t->e, t->q, lab_queue_sleep(t->q, t->e->control.fd));
         if (n == 0 && !t->told && (t->q->events || t->side->empty_polls % 256 == 0))
             n = hear(t, 0);
     }

@@ -111,13 +111,6 @@ static int receive_all(struct stream *s, void *bytes, size_t n)
     return 0;
 }
 
-static int from_pool(struct stream *s, int error)
-{
-    if (error < 0)
-        lab_message_copy(s->e->message, s->e->rig.pool.message);
-    return error;
-}
-
 static int send_next(struct stream *s, uint64_t *sent_ns)
 {
     uint32_t slot = lab_case_slot(s->e, s->next);
@@ -133,7 +126,7 @@ static int send_next(struct stream *s, uint64_t *sent_ns)
     if (error == 0)
         error = send_all(s, bytes, s->c->size, 0);
     if (error == 0)
-        error = from_pool(s, lab_slot_complete(&s->e->rig.pool, slot));
+        error = lab_case_from_pool(s->e, lab_slot_complete(&s->e->rig.pool, slot));
     s->next++;
     return error;
 }
@@ -147,7 +140,7 @@ static int take_ack(struct stream *s, const struct lab_note *n, struct lab_resul
     if (s->done >= s->c->first + s->c->warmup)
         lab_hist_add(&r->acknowledged, lab_now_ns() - sent_ns[slot]);
     s->done++;
-    return from_pool(s, lab_slot_acknowledge(&s->e->rig.pool, slot, n->sequence));
+    return lab_case_from_pool(s->e, lab_slot_acknowledge(&s->e->rig.pool, slot, n->sequence));
 }
 
 static int take_acks(struct stream *s, struct lab_result *r, const uint64_t *sent_ns)
@@ -194,7 +187,7 @@ static int take_message(struct stream *s)
     struct lab_note note;
     uint32_t slot = lab_case_slot(s->e, s->next);
     lab_slot_release(p, slot);
-    int error = from_pool(s, lab_slot_offer(p, slot, s->next));
+    int error = lab_case_from_pool(s->e, lab_slot_offer(p, slot, s->next));
     if (error == 0)
         error = receive_all(s, &note, sizeof(note));
     if (error != 0)
@@ -203,12 +196,12 @@ static int take_message(struct stream *s)
         return gone(s, "the peer sent another message");
     error = receive_all(s, lab_slot_bytes(p, slot), s->c->size);
     if (error == 0)
-        error = from_pool(s, lab_slot_complete(p, slot));
+        error = lab_case_from_pool(s->e, lab_slot_complete(p, slot));
     if (error != 0)
         return error;
     struct lab_expect expect = lab_case_expect(s->e, s->c, s->next);
     lab_side_check(s->side, lab_slot_bytes(p, slot), &expect);
-    error = from_pool(s, lab_slot_acknowledge(p, slot, s->next));
+    error = lab_case_from_pool(s->e, lab_slot_acknowledge(p, slot, s->next));
     struct lab_note ack = {LAB_NOTE_ACK, s->c->size, s->next};
     s->next++;
     s->done++;
