@@ -18,6 +18,8 @@ LINE = re.compile(r"^(ok|not ok)\b\s*(\d+)?\s*(?:-\s*)?(.*)$")
 PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#\s*skip\s*(.*))?$", re.IGNORECASE)
 SKIP = re.compile(r"#\s*SKIP\b[:\s]*(.*)$", re.IGNORECASE)
 BECAUSE = re.compile(r"^# skipped because: (.*)$")  # tests/skips.h
+DETAIL = re.compile(r"^#\s*(\S.*)$")  # what follows a `not ok` says why
+DETAILS = 3  # lines of it that are repeated at the end of a run
 PR_SET_CHILD_SUBREAPER = 36
 END_SECONDS = 10  # what a program that ran out of time has for its trap
 
@@ -40,7 +42,15 @@ class Outcome:
 def parse(text, outcome):
     """Count the TAP lines of text into outcome; complain when the plan and the lines differ."""
     planned, said, because = None, 0, "no reason given"
+    details = None  # of the last line, when that was a failure
     for line in text.splitlines():
+        detail = DETAIL.match(line)
+        if detail and details is not None and len(details) < DETAILS:
+            details.append(detail.group(1))
+            case, _ = outcome.failed[-1]
+            outcome.failed[-1] = (case, "not ok: " + "; ".join(details))
+        if not detail:
+            details = None
         plan = PLAN.match(line)
         if plan:
             planned = (planned or 0) + int(plan.group(1))
@@ -64,6 +74,7 @@ def parse(text, outcome):
             outcome.passed += 1
         else:
             outcome.failed.append((case or f"case {number}", "not ok"))
+            details = []
         because = "no reason given"
     if planned is not None and said != planned:
         outcome.failed.append((outcome.name, f"planned {planned} cases, ran {said}"))

@@ -545,7 +545,21 @@ static void connect__losses_cost_time_only(void **state)
     assert_int_equal(unsetenv("VERBENA_FAULT"), 0);
 }
 
-/* 300 in sequence leave nothing: no descriptor, no entry anywhere. */
+/* Nothing but the listener: the last to leave may have to say so again, and the helper that hears
+ * the answer may come late. */
+static bool only_the_listener(void)
+{
+    struct connect *c = &host_current->connect;
+    progress_lock(&host_current->events);
+    bool so =
+        c->ids == 1 && TAILQ_EMPTY(&c->known) && TAILQ_EMPTY(&c->leaving) && TAILQ_EMPTY(&c->over);
+    progress_unlock(&host_current->events);
+    return so;
+}
+
+/* 300 in sequence leave nothing: no entry anywhere, and no descriptor. (The port may open a socket
+ * for a flow at any time, and its helper reads files of /proc now and then: a leak is one a
+ * connection.) */
 static void connect__many_in_sequence_leave_nothing(void **state)
 {
     (void)state;
@@ -573,15 +587,10 @@ static void connect__many_in_sequence_leave_nothing(void **state)
         if (i == 50)
             descriptors = open_descriptors();
     }
-    assert_int_equal(open_descriptors(), descriptors);
-    for (unsigned i = 0; i < 2000 && host_current->nic->gsi.rx_count != 0; i++)
+    for (unsigned i = 0; i < RIG_WAIT_S * 1000 && !only_the_listener(); i++)
         usleep(1000);
-    usleep(100000);
-    struct connect *c = &host_current->connect;
-    progress_lock(&host_current->events);
-    assert_int_equal(c->ids, 1);
-    assert_true(TAILQ_EMPTY(&c->known) && TAILQ_EMPTY(&c->leaving) && TAILQ_EMPTY(&c->over));
-    progress_unlock(&host_current->events);
+    assert_true(only_the_listener());
+    assert_in_range(open_descriptors(), 0, descriptors + 8);
     rig_destroy(&r, l);
     rig_close(&r);
 }

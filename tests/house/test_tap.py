@@ -26,6 +26,13 @@ ROWS = (
     ("plan_of_none", "echo '1..0 # skip no guest'", (0, 0, 1), None),
     ("talk_is_not_counted", "echo 'okay then'; echo '# ok 3'; echo 'ok 1 - a'", (1, 0, 0), None),
     ("not_ok", "echo 'not ok 1 - a'; echo 'ok 2 - b'; exit 1", (1, 1, 0), "not ok"),
+    (
+        "not_ok_says_why",
+        "echo 'not ok 1 - a'; echo '# 0x1 != 0x2'; echo '# a.c:6: error'; exit 1",
+        (0, 1, 0),
+        "not ok: 0x1 != 0x2; a.c:6: error",
+    ),
+    ("why_belongs_to_its_case", "echo 'not ok 1 - a'; echo 'ok 2 - b'; echo '# talk'", (1, 1, 0), "not ok"),
     ("not_ok_exit_0", "echo 'not ok 1 - a'", (0, 1, 0), "not ok"),
     ("silent", "true", (0, 1, 0), "ran no test"),
     ("exit_code", "echo 'ok 1 - a'; exit 3", (1, 1, 0), "exit code 3"),
