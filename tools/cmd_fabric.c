@@ -29,7 +29,7 @@ enum {
     EVENTS_A_LOOK = 1 << 18, /* between two looks at the clock */
 };
 
-enum { EXIT_STALLED = 1 }; /* the simulated network came to a standstill */
+enum { EXIT_STALLED = 1 }; /* flows are left: the network came to a standstill, or they failed */
 
 struct options {
     bool run;
@@ -172,7 +172,8 @@ static const struct argp fabric_argp = {
     .doc =
         "Simulates a data-centre network packet by packet, in virtual time."
         "\vWrites flows.csv, pfc.csv, ports.csv and summary.json. Exit codes: 0 all flows finished "
-        "or the time limit was reached, 1 the network came to a standstill; 64 wrong usage, 69 "
+        "or the time limit was reached, 1 the network came to a standstill, or flows ended with an "
+        "error; 64 wrong usage, 69 "
         "the scenario cannot be run and the message says why, 70 failed. See "
         "verbena-fabric(1).",
 };
@@ -279,15 +280,17 @@ static int report(const struct fabric *f, enum fabric_state state, const char *o
                (double)t.deadlock_ps / 1e9);
     if (state == FABRIC_STALLED)
         puts("the network came to a standstill: nothing was acknowledged any more");
+    if (t.failed != 0)
+        printf("%" PRIu32 " flows ended with an error; verbs.csv names them\n", t.failed);
     if (state == FABRIC_LIMIT)
         puts("the limit of simulated time was reached");
     if (state == FABRIC_FULL)
         puts("more packets at once than there is memory for");
     printf("%" PRIu64 " link-hops, %ld KiB of memory at most; results are in %s\n", t.link_hops,
            peak_kib(), out);
-    return state == FABRIC_FULL      ? TOOL_UNAVAILABLE
-           : state == FABRIC_STALLED ? EXIT_STALLED
-                                     : TOOL_OK;
+    return state == FABRIC_FULL                       ? TOOL_UNAVAILABLE
+           : state == FABRIC_STALLED || t.failed != 0 ? EXIT_STALLED
+                                                      : TOOL_OK;
 }
 
 int cmd_fabric(int argc, char **argv)

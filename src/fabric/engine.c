@@ -11,57 +11,21 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "fabric/source.h"
-#include "nic/cq.h"
-#include "nic/mem.h"
-#include "nic/nic.h"
-#include "nic/qp.h"
-#include "nic/wq.h"
+#include "fabric/engine.h"
+#include "wire/aeth.h"
 #include "wire/roce.h"
 
 enum {
-    MESSAGE_BYTES = 1 << 20, /* of a work request */
-    MAX_POSTED = 8,          /* of a flow */
     QPN_SLOT = 1,
     FRAME_BYTES = 46, /* around BTH to ICRC: Ethernet with FCS 18, IPv4 20, UDP 8 */
     ACK_TIMEOUT_NS = 4096,
+    RD_ATOMIC = 16, /* READs and atomics under way */
+    ACCESS = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC,
     RTR_MASK = QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
                QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER,
     RTS_MASK = QP_ATTR_STATE | QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT |
                QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC,
 };
-#define EPOCH_NS UINT64_C(1000000) /* what the engine is told at the beginning: never 0 */
-
-struct engine {
-    struct source source; /* first: it is the endpoint's state */
-    struct fabric *fabric;
-    struct endpoint *endpoint;
-    struct nic_sink sink;
-    struct nic *nic;
-    struct pd *pd;
-    struct cq *cq;
-    struct mr *mr;
-    uint32_t pairs;
-    uint8_t priorities;                        /* mask: what its pairs send by */
-    struct packet_list out[FABRIC_PRIORITIES]; /* cut, and not sent yet */
-};
-
-struct engine_flow {
-    struct qp *qp[2];      /* the sender's, the receiver's */
-    uint64_t posted, done; /* bytes */
-    uint32_t next_psn;     /* behind what was sent last */
-    bool sent;
-};
-
-static struct engine *engine_of(const struct endpoint *e)
-{
-    return e->state;
-}
-
-static uint64_t now_ns(const struct fabric *f)
-{
-    return f->sched.now_ps / 1000 + EPOCH_NS;
-}
 
 static struct net_addr address(uint32_t host)
 {
@@ -78,13 +42,17 @@ static struct qp *pair_of(const struct train *t)
     return (struct qp *)((char *)(uintptr_t)t->path - offsetof(struct qp, attr.path));
 }
 
-/* A packet that goes back behind what was sent is a retry; those that follow it are not. */
-static void count_retry(struct flow *w, struct engine_flow *ef, struct psn psn)
+/* A request that goes back behind what was asked for is a retry; those that follow it are not. */
+static void count_retry(const struct fabric *f, struct flow *w, const struct roce_headers *h)
 {
-    if (ef->sent && psn_diff(psn, psn_make(ef->next_psn)) < 0)
+    struct engine_flow *ef = &f->engine_flow[w->index];
+    uint32_t mtu = f->config.hosts.payload_bytes, psns = 1;
+    if (h->bth.opcode == OP_READ_REQUEST && h->reth.dma_len > mtu)
+        psns = (h->reth.dma_len + mtu - 1) / mtu; /* those of the responses */
+    if (ef->sent && psn_diff(h->bth.psn, psn_make(ef->next_psn)) < 0)
         w->retries++;
     ef->sent = true;
-    ef->next_psn = psn_add(psn, 1).v;
+    ef->next_psn = psn_add(h->bth.psn, psns).v;
 }
 
 static void sink_train(struct nic_sink *sink, const struct train *t)
@@ -93,8 +61,7 @@ static void sink_train(struct nic_sink *sink, const struct train *t)
     struct fabric *f = g->fabric;
     struct qp *qp = pair_of(t);
     struct flow *w = qp->owner;
-    struct engine_flow *ef = &f->engine_flow[w->index];
-    bool forth = qp == ef->qp[0];
+    bool forth = qp == f->engine_flow[w->index].qp[0];
     uint8_t dscp = t->path->traffic_class >> 2;
     for (unsigned i = 0; i < t->packets; i++) {
         const struct train_packet *from = &t->packet[i];
@@ -105,7 +72,7 @@ static void sink_train(struct nic_sink *sink, const struct train *t)
         }
         bool request = (opcode_info(from->h.bth.opcode)->flags & OPF_RESPONSE) == 0;
         if (request)
-            count_retry(w, ef, from->h.bth.psn);
+            count_retry(f, w, &from->h);
         f->headers[packet] = from->h;
         f->pool.packet[packet] = (struct packet){
             .flow = w->index,
@@ -114,7 +81,7 @@ static void sink_train(struct nic_sink *sink, const struct train *t)
             .bytes = (uint16_t)(FRAME_BYTES +
                                 roce_packet_bytes(from->h.bth.opcode, from->payload_bytes)),
             .payload_bytes = (uint16_t)from->payload_bytes,
-            .kind = request ? PACKET_DATA : PACKET_ACK,
+            .kind = request || from->payload_bytes != 0 ? PACKET_DATA : PACKET_ACK,
             .dscp = dscp,
             .priority = dscp / 8,
         };
@@ -122,62 +89,22 @@ static void sink_train(struct nic_sink *sink, const struct train *t)
     }
 }
 
-/* Messages up to the limit. */
-static void post(struct fabric *f, struct engine *g, struct flow *w)
+static void wants_by(struct engine *g, uint64_t deadline_ns)
 {
-    struct engine_flow *ef = &f->engine_flow[w->index];
-    const struct engine *peer = engine_of(&f->endpoint[w->dst]);
-    while (ef->posted < w->bytes && ef->posted - ef->done < MAX_POSTED * (uint64_t)MESSAGE_BYTES) {
-        uint64_t left = w->bytes - ef->posted;
-        uint32_t bytes = left < MESSAGE_BYTES ? (uint32_t)left : MESSAGE_BYTES;
-        struct nic_sge sge = {(uintptr_t)f->memory, bytes, g->mr->key};
-        struct nic_send_wr wr = {
-            .wr_id = w->index,
-            .opcode = WR_RDMA_WRITE,
-            .flags = WR_SIGNALED,
-            .sg_list = &sge,
-            .num_sge = 1,
-            .remote_addr = (uintptr_t)f->memory,
-            .rkey = peer->mr->key,
-        };
-        if (wq_post_send(ef->qp[0], &wr) != 0)
-            return;
-        ef->posted += bytes;
-    }
-}
-
-/* Completions come in order, so each tells of the oldest message. One with an error ends the flow,
- * which never finishes. */
-static void complete(struct fabric *f, struct engine *g)
-{
-    struct nic_wc wc;
-    struct nic_event event;
-    while (cq_poll(g->cq, 1, &wc) == 1) {
-        struct flow *w = &f->flow[wc.wr_id];
-        struct engine_flow *ef = &f->engine_flow[w->index];
-        if (wc.status != WC_SUCCESS)
-            continue;
-        uint64_t left = w->bytes - ef->done, bytes = left < MESSAGE_BYTES ? left : MESSAGE_BYTES;
-        ef->done += bytes;
-        f->totals.acked_bytes += bytes;
-        f->progress_ps = f->sched.now_ps;
-        if (ef->done == w->bytes)
-            source_finish(f, g->endpoint, w);
-        else
-            post(f, g, w);
-    }
-    while (nic_event_next(g->nic, &event))
-        continue;
+    uint64_t at = deadline_ns > ENGINE_EPOCH_NS ? (deadline_ns - ENGINE_EPOCH_NS) * 1000 : 0;
+    if (at < g->source.engine_ps)
+        g->source.engine_ps = at;
 }
 
 /* After anything that the engine was told: what came out, and when it wants to hear again. */
 static void settle(struct fabric *f, struct engine *g)
 {
-    complete(f, g);
+    verbs_complete(f, g);
     uint64_t deadline = nic_deadline(g->nic);
-    g->source.engine_ps = FABRIC_NEVER;
+    const struct heap_node *receive = heap_first(&g->receives);
+    g->source.engine_ps = receive != NULL ? receive->time_ns : FABRIC_NEVER;
     if (deadline != UINT64_MAX)
-        g->source.engine_ps = deadline > EPOCH_NS ? (deadline - EPOCH_NS) * 1000 : 0;
+        wants_by(g, deadline);
     source_arm(f, g->endpoint);
     if (!nic_has_output(g->nic))
         return;
@@ -189,11 +116,11 @@ static uint32_t engine_pull(struct fabric *f, struct endpoint *e, unsigned prior
 {
     struct engine *g = engine_of(e);
     while (g->out[priority].head == PACKET_NONE && nic_has_output(g->nic) && !f->full)
-        if (!nic_output(g->nic, now_ns(f), &g->sink, 1))
+        if (!nic_output(g->nic, engine_now_ns(f), &g->sink, 1))
             break;
     uint64_t deadline = nic_deadline(g->nic); /* a request that left has one */
-    if (deadline != UINT64_MAX && (deadline - EPOCH_NS) * 1000 < g->source.engine_ps) {
-        g->source.engine_ps = (deadline - EPOCH_NS) * 1000;
+    if (deadline != UINT64_MAX) {
+        wants_by(g, deadline);
         source_arm(f, e);
     }
     struct port *p = &f->port[e->port];
@@ -204,6 +131,19 @@ static uint32_t engine_pull(struct fabric *f, struct endpoint *e, unsigned prior
         return packet_pop(&f->pool, &g->out[priority]);
     p->source &= (uint8_t) ~(1u << priority);
     return PACKET_NONE;
+}
+
+/* Retries are limited, so answers cannot come for ever; those of a receiver that is not ready can.
+ */
+static void note_answer(struct fabric *f, const struct flow *w, const struct roce_headers *h)
+{
+    const struct opcode_info *o = opcode_info(h->bth.opcode);
+    if ((o->flags & OPF_RESPONSE) == 0)
+        return;
+    if ((o->headers & HDR_AETH) != 0 && aeth_kind(h->aeth.syndrome) == AETH_RNR_NAK)
+        f->engine_flow[w->index].rnr_naks++;
+    else
+        f->progress_ps = f->sched.now_ps;
 }
 
 static void engine_receive(struct fabric *f, struct endpoint *e, uint32_t packet)
@@ -223,9 +163,8 @@ static void engine_receive(struct fabric *f, struct endpoint *e, uint32_t packet
         .icrc_ok = true,
     };
     packet_give(&f->pool, packet);
-    if (k.kind == PACKET_ACK)
-        f->progress_ps = f->sched.now_ps; /* retries are limited, so answers cannot come for ever */
-    nic_input(g->nic, now_ns(f), &rx, 1);
+    note_answer(f, w, &rx.h);
+    nic_input(g->nic, engine_now_ns(f), &rx, 1);
     settle(f, g);
 }
 
@@ -237,10 +176,11 @@ static void engine_timer(struct fabric *f, struct endpoint *e)
         struct flow *w = (struct flow *)((char *)n - offsetof(struct flow, timer));
         heap_remove(&g->source.heap, n);
         source_started(f, w);
-        post(f, g, w);
+        verbs_start(f, g, w);
     }
-    if (nic_deadline(g->nic) <= now_ns(f))
-        nic_advance(g->nic, now_ns(f));
+    verbs_receive_again(f, g);
+    if (nic_deadline(g->nic) <= engine_now_ns(f))
+        nic_advance(g->nic, engine_now_ns(f));
     settle(f, g);
 }
 
@@ -250,7 +190,7 @@ static const struct endpoint_ops engine_ops = {
     .timer = engine_timer,
 };
 
-static int device_create(struct fabric *f, uint32_t host, int cqes)
+static int device_create(struct fabric *f, uint32_t host, uint32_t cqes, uint32_t flows)
 {
     struct engine *g = calloc(1, sizeof(*g));
     struct endpoint *e = &f->endpoint[host];
@@ -265,6 +205,7 @@ static int device_create(struct fabric *f, uint32_t host, int cqes)
     g->fabric = f;
     g->endpoint = e;
     g->sink = (struct nic_sink){.train = sink_train};
+    heap_init(&g->receives);
     for (unsigned i = 0; i < FABRIC_PRIORITIES; i++)
         g->out[i] = (struct packet_list){PACKET_NONE, PACKET_NONE};
     if (rc == 0)
@@ -274,42 +215,63 @@ static int device_create(struct fabric *f, uint32_t host, int cqes)
     if (rc == 0)
         rc = mem_pd_create(g->nic, &g->pd);
     if (rc == 0)
-        rc = cq_create(g->nic, cqes, g, &g->cq);
+        rc = cq_create(g->nic, (int)cqes, g, &g->cq);
     if (rc == 0)
-        rc = mem_reg(g->pd, f->memory, MESSAGE_BYTES, (uintptr_t)f->memory,
-                     ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE, &g->mr);
+        rc = heap_grow(&g->receives, flows);
+    if (rc == 0)
+        rc = mem_reg(g->pd, f->memory, ENGINE_MESSAGE_BYTES + ENGINE_CELL_BYTES,
+                     (uintptr_t)f->memory, ACCESS_LOCAL_WRITE | ACCESS, &g->mr);
     return rc;
 }
 
 int engine_create(struct fabric *f)
 {
-    uint32_t *pairs = calloc(f->hosts + 1u, sizeof(*pairs));
+    uint32_t *cqes = calloc(2 * (f->hosts + (size_t)1), sizeof(*cqes)), *flows = NULL;
     f->engine_flow = calloc(f->flow_count + 1u, sizeof(*f->engine_flow));
     f->headers = malloc((f->pool.capacity + (size_t)1) * sizeof(*f->headers));
-    f->memory = calloc(1, MESSAGE_BYTES);
-    bool got = pairs != NULL && f->engine_flow != NULL && f->headers != NULL && f->memory != NULL;
+    f->memory = calloc(1, ENGINE_MESSAGE_BYTES + ENGINE_CELL_BYTES);
+    bool got = cqes != NULL && f->engine_flow != NULL && f->headers != NULL && f->memory != NULL;
     int rc = got ? 0 : -ENOMEM;
-    for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++)
-        pairs[f->node[f->flow_spec[i].src].host]++;
+    if (rc == 0)
+        flows = &cqes[f->hosts + 1];
+    for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++) {
+        const struct fabric_flow *spec = &f->flow_spec[i];
+        f->engine_flow[i].failed_ps = FABRIC_NEVER;
+        for (unsigned side = 0; side < 2; side++) {
+            struct nic_qp_cap cap = verbs_cap(f, i, side);
+            cqes[f->node[side == 0 ? spec->src : spec->dst].host] +=
+                cap.max_send_wr + cap.max_recv_wr;
+        }
+        flows[f->node[spec->dst].host]++;
+    }
     for (uint32_t i = 0; rc == 0 && i < f->hosts; i++)
-        rc = device_create(f, i, (int)(MAX_POSTED * (pairs[i] + 1)));
-    free(pairs);
+        rc = device_create(f, i, cqes[i] + 1, flows[i]);
+    free(cqes);
     return rc;
 }
 
-static int pair_create(struct fabric *f, uint32_t host, struct flow *w, struct qp **out)
+static int pair_create(struct fabric *f, unsigned side, struct flow *w, struct qp **out)
 {
-    struct engine *g = engine_of(&f->endpoint[host]);
+    struct engine *g = engine_of(&f->endpoint[side == 0 ? w->src : w->dst]);
     struct qp_init init = {
         .type = QP_TYPE_RC,
         .pd = g->pd,
         .send_cq = g->cq,
         .recv_cq = g->cq,
         .owner = w,
-        .cap = {MAX_POSTED + 1, 1, 1, 1, 0},
+        .cap = verbs_cap(f, w->index, side),
     };
     g->priorities |= (uint8_t)(1u << w->priority);
     return qp_create(g->nic, &init, out);
+}
+
+/* The shortest that is not shorter than what was asked for. */
+static uint8_t rnr_code(uint64_t rnr_ps)
+{
+    uint8_t code = 1;
+    while (code < 31 && aeth_rnr_ns(code) * 1000 < rnr_ps)
+        code++;
+    return code;
 }
 
 /* The shortest time-out that is not shorter than what was asked for; 0 is none. */
@@ -322,6 +284,12 @@ static uint8_t timeout_code(uint64_t timeout_ps)
     return code;
 }
 
+static bool takes_rd_atomic(const struct fabric *f, uint32_t flow)
+{
+    enum fabric_verb verb = f->flow_spec[flow].work.verb;
+    return verb == FABRIC_READ || verb == FABRIC_FETCH_ADD || verb == FABRIC_CMP_SWAP;
+}
+
 static int pair_connect(struct fabric *f, const struct flow *w, unsigned side)
 {
     const struct engine_flow *ef = &f->engine_flow[w->index];
@@ -329,7 +297,7 @@ static int pair_connect(struct fabric *f, const struct flow *w, unsigned side)
     struct nic_qp_attr a = {
         .state = QP_STATE_INIT,
         .port_num = 1,
-        .access_flags = ACCESS_REMOTE_WRITE,
+        .access_flags = ACCESS,
         .path = {.local = address(side == 0 ? w->src : w->dst),
                  .remote = address(side == 0 ? w->dst : w->src),
                  .udp_sport = (uint16_t)(0xc000 | (w->hash & 0x3fff)),
@@ -337,14 +305,16 @@ static int pair_connect(struct fabric *f, const struct flow *w, unsigned side)
                      (uint8_t)(w->priority << 5 | 2), /* DSCP 8 * priority, ECN-capable */
                  .hop_limit = 64},
         .path_mtu_bytes = (uint16_t)f->config.hosts.payload_bytes,
-        .min_rnr_timer = 1,
+        .min_rnr_timer = rnr_code(f->config.hosts.rnr_timer_ps),
         .dest_qpn = ef->qp[1 - side]->qpn,
         .rq_psn = w->index & 0xffffff,
         .sq_psn = w->index & 0xffffff,
         .timeout = timeout_code(f->config.hosts.timeout_ps),
-        .retry_cnt = 7,
-        .rnr_retry = 7,
+        .retry_cnt = f->config.hosts.retry,
+        .rnr_retry = f->config.hosts.rnr_retry,
     };
+    if (takes_rd_atomic(f, w->index))
+        a.max_rd_atomic = a.max_dest_rd_atomic = RD_ATOMIC;
     int rc =
         qp_modify(qp, &a, QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
     a.state = QP_STATE_RTR;
@@ -360,9 +330,9 @@ int engine_connect_create(struct fabric *f)
     for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++) {
         struct flow *w = &f->flow[i];
         struct engine_flow *ef = &f->engine_flow[i];
-        rc = pair_create(f, w->src, w, &ef->qp[0]);
+        rc = pair_create(f, 0, w, &ef->qp[0]);
         if (rc == 0)
-            rc = pair_create(f, w->dst, w, &ef->qp[1]);
+            rc = pair_create(f, 1, w, &ef->qp[1]);
         for (unsigned side = 0; rc == 0 && side < 2; side++)
             rc = pair_connect(f, w, side);
     }
@@ -371,6 +341,7 @@ int engine_connect_create(struct fabric *f)
 
 static void device_free(struct engine *g)
 {
+    heap_fini(&g->receives);
     if (g->mr != NULL) {
         mem_mr_revoke(g->mr);
         mem_mr_free(g->mr);
@@ -397,4 +368,14 @@ void engine_free(struct fabric *f)
     free(f->engine_flow);
     free(f->headers);
     free(f->memory);
+}
+
+void engine_result(const struct fabric *f, uint32_t flow, struct fabric_flow_result *out)
+{
+    const struct engine_flow *ef = &f->engine_flow[flow];
+    out->failed_ps = ef->failed_ps;
+    out->status = ef->status;
+    out->rnr_naks = ef->rnr_naks;
+    for (unsigned side = 0; side < 2; side++)
+        out->state[side] = (uint8_t)ef->qp[side]->state;
 }

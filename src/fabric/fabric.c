@@ -41,6 +41,9 @@ void fabric_defaults(struct fabric_config *config)
         .cnp_priority = 6,
         .cnp_interval_ps = 50 * FABRIC_US,
         .timeout_ps = 4 * FABRIC_MS,
+        .retry = 7,
+        .rnr_retry = 7,
+        .rnr_timer_ps = 10 * FABRIC_US,
     };
 }
 
@@ -59,8 +62,14 @@ static bool config_sane(const struct fabric_config *c)
            s->kmin_bytes <= s->kmax_bytes && s->pmax_ppm <= 1000000 && h->payload_bytes >= 1 &&
            h->payload_bytes + h->header_bytes <= FABRIC_MAX_FRAME_BYTES &&
            h->ack_priority < FABRIC_PRIORITIES && h->cnp_priority < FABRIC_PRIORITIES &&
-           (!h->engine || (h->cc == NULL && engine_payload(h->payload_bytes))) &&
-           (c->watchdog == WATCHDOG_OFF || c->detect_ps > 0);
+           (!h->engine || (h->cc == NULL && engine_payload(h->payload_bytes))) && h->retry <= 7 &&
+           h->rnr_retry <= 7 && (c->watchdog == WATCHDOG_OFF || c->detect_ps > 0);
+}
+
+static bool work_sane(const struct fabric_work *k)
+{
+    return k->verb <= FABRIC_CMP_SWAP && k->message_bytes <= FABRIC_MAX_MESSAGE_BYTES &&
+           k->receives <= FABRIC_MAX_RECEIVES && k->receive_ps <= SCHED_MAX_PS / 8;
 }
 
 static bool flows_sane(const struct fabric_topology *t, const struct fabric_flow *flows, uint32_t n)
@@ -69,7 +78,8 @@ static bool flows_sane(const struct fabric_topology *t, const struct fabric_flow
         const struct fabric_flow *w = &flows[i];
         if (w->src >= t->nodes || w->dst >= t->nodes || w->src == w->dst ||
             t->is_switch[w->src] != 0 || t->is_switch[w->dst] != 0 || w->bytes == 0 ||
-            w->priority >= FABRIC_PRIORITIES || (w->group >= n && w->group != FABRIC_NO_GROUP) ||
+            w->priority >= FABRIC_PRIORITIES || !work_sane(&w->work) ||
+            (w->group >= n && w->group != FABRIC_NO_GROUP) ||
             (w->after >= n && w->after != FABRIC_NO_GROUP) ||
             (w->after != FABRIC_NO_GROUP && w->after == w->group) || w->start_ps > SCHED_MAX_PS / 2)
             return false;
@@ -310,7 +320,7 @@ static void dispatch(struct fabric *f, uint32_t id)
 
 static bool all_done(const struct fabric *f)
 {
-    return f->totals.finished == f->flow_count && f->pool.in_use == 0;
+    return f->pool.in_use == 0 && !watch_open(f);
 }
 
 enum fabric_state fabric_run(struct fabric *f, uint64_t max_events)
@@ -318,7 +328,7 @@ enum fabric_state fabric_run(struct fabric *f, uint64_t max_events)
     uint64_t limit = f->config.limit_ps != 0 ? f->config.limit_ps : SCHED_MAX_PS / 2;
     for (uint64_t n = 0; n < max_events && f->state == FABRIC_RUNNING; n++) {
         if (all_done(f)) {
-            f->state = FABRIC_FINISHED;
+            f->state = watch_end(f);
             break;
         }
         uint32_t id = sched_next(&f->sched);
@@ -349,6 +359,8 @@ void fabric_totals(const struct fabric *f, struct fabric_totals *out)
 void fabric_flow_result(const struct fabric *f, uint32_t flow, struct fabric_flow_result *out)
 {
     source_result(f, flow, out);
+    if (f->config.hosts.engine)
+        engine_result(f, flow, out);
     out->ideal_ps = route_ideal_ps(f, flow);
 }
 

@@ -19,6 +19,8 @@ enum {
     FABRIC_MAX_LINKS = 262144,
     FABRIC_MAX_FLOWS = 4 << 20,
     FABRIC_MAX_FRAME_BYTES = 16384,
+    FABRIC_MAX_MESSAGE_BYTES = 1 << 20,
+    FABRIC_MAX_RECEIVES = 4096,
     FABRIC_QUANTUM_BYTES = 64,           /* 512 bit times (IEEE 802.3 31B) */
     FABRIC_QUANTA_HELD = UINT16_MAX + 1, /* not on any wire: a pause that lasts until the resume */
 };
@@ -41,6 +43,24 @@ struct fabric_topology {
     const struct fabric_link *link;
 };
 
+enum fabric_verb {
+    FABRIC_WRITE,
+    FABRIC_WRITE_IMM,
+    FABRIC_SEND,
+    FABRIC_READ, /* dst asks, src answers: bytes go from src to dst as ever */
+    FABRIC_FETCH_ADD,
+    FABRIC_CMP_SWAP,
+};
+
+/* How NIC engines move the bytes of a flow. All zero: by RDMA WRITE. */
+struct fabric_work {
+    enum fabric_verb verb;
+    uint32_t message_bytes; /* of a work request; 0: 1 MiB, which is the most; atomics have 8 */
+    uint32_t receives;      /* SEND, WRITE_IMM: that dst has posted at the start */
+    uint64_t receive_ps;    /* after a message, until one more is; one after the other */
+    bool wrong_rkey;
+};
+
 struct fabric_flow {
     uint32_t src, dst; /* hosts */
     uint8_t priority;  /* travels as DSCP priority * 8 */
@@ -48,6 +68,7 @@ struct fabric_flow {
     uint64_t start_ps;
     /* Groups: when all flows of group `after` are finished, start_ps runs from then on. */
     uint32_t group, after; /* FABRIC_NO_GROUP: none */
+    struct fabric_work work;
 };
 
 /* A switch whose table from DSCP to priority differs. */
@@ -101,8 +122,12 @@ struct fabric_hosts {
     bool cnp_by_ack;   /* the echo of a mark is a flag of the ACK; else packets of their own */
     uint64_t cnp_interval_ps; /* between two CNPs of a flow */
     uint64_t timeout_ps;      /* without progress, all that is not acknowledged is sent again; 0 */
-    const char *cc;           /* of CC_NAMES; NULL: none */
-    uint64_t window_bytes;    /* in flight of a flow; 0: no limit */
+    /* Of engines: how often in a row, as in verbs (rnr_retry 7: for ever); what a peer without a
+     * receive asks to wait, rounded up to what an RNR NAK can say. */
+    uint8_t retry, rnr_retry;
+    uint64_t rnr_timer_ps;
+    const char *cc;        /* of CC_NAMES; NULL: none */
+    uint64_t window_bytes; /* in flight of a flow; 0: no limit */
 };
 
 struct fabric_config {
@@ -132,6 +157,7 @@ enum fabric_state {
     FABRIC_STALLED,  /* flows are left and nothing moves */
     FABRIC_LIMIT,    /* of time */
     FABRIC_FULL,     /* max_packets was not enough */
+    FABRIC_FAILED,   /* nothing is left to do, but flows ended with an error */
 };
 
 struct fabric_flow_result {
@@ -140,6 +166,11 @@ struct fabric_flow_result {
     uint64_t ideal_ps;
     uint32_t retries; /* times that it went back */
     uint32_t cnps;    /* that slowed it, or would have */
+    /* Of engines. */
+    uint64_t failed_ps; /* FABRIC_NEVER: it did not fail */
+    uint8_t status;     /* enum wc_status of the completion that ended it */
+    uint8_t state[2];   /* enum qp_state at src and dst */
+    uint32_t rnr_naks;
 };
 
 struct fabric_port_result {
@@ -154,7 +185,7 @@ struct fabric_totals {
     uint64_t drops_headroom, drops_threshold, drops_route, drops_mtu, drops_link, drops_watchdog;
     uint64_t storms;             /* that the watchdog saw */
     uint64_t bytes, acked_bytes; /* of all flows */
-    uint32_t flows, finished;
+    uint32_t flows, finished, failed;
     uint64_t deadlock_ps; /* FABRIC_NEVER: none was seen */
 };
 

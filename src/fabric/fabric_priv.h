@@ -135,6 +135,7 @@ struct fabric {
     struct rng rng;                  /* of the wires */
     uint8_t *waiting;                /* watch.c's scratch, a mask a port */
     uint32_t started;                /* flows */
+    uint32_t awaited;                /* flows whose start has a time, and is to come */
     uint64_t progress_ps;            /* when a flow last started or got on */
     uint64_t check_ps;               /* how often to look */
     uint32_t next_fault;
@@ -230,9 +231,13 @@ void source_result(const struct fabric *f, uint32_t flow, struct fabric_flow_res
  */
 int engine_create(struct fabric *f);
 int engine_connect_create(struct fabric *f);
+void engine_result(const struct fabric *f, uint32_t flow, struct fabric_flow_result *out);
 void engine_free(struct fabric *f);
 
 /* watch.c */
+/* Whether flows are left that may still end; if not, how it all ended. */
+bool watch_open(const struct fabric *f);
+enum fabric_state watch_end(const struct fabric *f);
 void watch_start(struct fabric *f);
 void watch_check_event(struct fabric *f);
 void watch_dog_event(struct fabric *f);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fabric/fabric_priv.h"
+#include "wire/iba.h"
 
 enum { UNREACHED = UINT16_MAX, MAX_IDEAL_HOPS = 256 };
 
@@ -205,7 +206,13 @@ uint64_t route_ideal_ps(const struct fabric *f, uint32_t flow)
 {
     const struct fabric_flow *s = &f->flow_spec[flow];
     const struct fabric_hosts *h = &f->config.hosts;
-    uint64_t payload = h->payload_bytes, count = (s->bytes - 1) / payload;
+    bool engine = h->engine;
+    if (engine && (s->work.verb == FABRIC_FETCH_ADD || s->work.verb == FABRIC_CMP_SWAP))
+        return 0; /* it is how many are under way that counts */
+    uint64_t payload = h->payload_bytes;
+    if (engine && s->work.message_bytes != 0 && s->work.message_bytes < payload)
+        payload = s->work.message_bytes;
+    uint64_t count = (s->bytes - 1) / payload;
     struct pipeline l = {
         .full = payload + h->header_bytes,
         .last = s->bytes - count * payload + h->header_bytes,
@@ -222,6 +229,13 @@ uint64_t route_ideal_ps(const struct fabric *f, uint32_t flow)
         port = route_port(f, &f->sw[f->node[peer].host], host, hash);
         if (port == PACKET_NONE || hops == MAX_IDEAL_HOPS)
             return 0;
+    }
+    if (engine && s->work.verb == FABRIC_READ) {
+        for (; hops > 0; hops--) { /* the way of the request */
+            const struct port *p = &f->port[way[hops - 1]];
+            l.last_ps += frame_ps(f, p, h->header_bytes + RETH_BYTES) + p->delay_ps;
+        }
+        return l.last_ps;
     }
     while (hops > 0)
         pass_back(f, &l, &f->port[way[--hops]]);

@@ -215,24 +215,37 @@ static void group_done(struct fabric *f, struct flow_group *g)
 {
     for (uint32_t i = g->waiting; i != PACKET_NONE; i = f->flow[i].next_waiting) {
         struct flow *w = &f->flow[i];
-        struct endpoint *e = &f->endpoint[w->src];
+        struct endpoint *e = &f->endpoint[w->home];
+        f->awaited++;
         w->start_ps = f->sched.now_ps + f->flow_spec[i].start_ps;
         heap_put(&((struct source *)e->state)->heap, &w->timer, w->start_ps);
         source_arm(f, e);
     }
 }
 
-void source_finish(struct fabric *f, struct endpoint *e, struct flow *w)
+static void leave(struct fabric *f, struct endpoint *e, struct flow *w)
 {
     struct source *s = e->state;
     w->done = true;
-    w->fct_ps = f->sched.now_ps - w->start_ps;
     ring_leave(f, e, w);
     if (heap_holds(&w->pace))
         heap_remove(&s->paced, &w->pace);
     if (heap_holds(&w->timer))
         heap_remove(&s->heap, &w->timer);
     source_arm(f, e);
+}
+
+void source_fail(struct fabric *f, struct endpoint *e, struct flow *w)
+{
+    leave(f, e, w);
+    f->progress_ps = f->sched.now_ps;
+    f->totals.failed++;
+}
+
+void source_finish(struct fabric *f, struct endpoint *e, struct flow *w)
+{
+    leave(f, e, w);
+    w->fct_ps = f->sched.now_ps - w->start_ps;
     f->totals.finished++;
     if (w->group != FABRIC_NO_GROUP && --f->group[w->group].left == 0)
         group_done(f, &f->group[w->group]);
@@ -292,6 +305,7 @@ void source_started(struct fabric *f, struct flow *w)
     if (w->started)
         return;
     w->started = true;
+    f->awaited--;
     f->started++;
     w->progress_ps = f->progress_ps = f->sched.now_ps;
 }
@@ -354,6 +368,12 @@ static int hosts_create(struct fabric *f)
     return 0;
 }
 
+static uint32_t home_of(const struct fabric *f, const struct fabric_flow *spec)
+{
+    bool reads = f->config.hosts.engine && spec->work.verb == FABRIC_READ;
+    return f->node[reads ? spec->dst : spec->src].host;
+}
+
 static void flow_init(struct fabric *f, uint32_t i)
 {
     const struct fabric_flow *spec = &f->flow_spec[i];
@@ -363,6 +383,7 @@ static void flow_init(struct fabric *f, uint32_t i)
     w->priority = spec->priority;
     w->src = f->node[spec->src].host;
     w->dst = f->node[spec->dst].host;
+    w->home = home_of(f, spec);
     w->hash = hash_mix(i);
     w->back_hash = hash_mix(i ^ UINT64_C(1) << 32);
     w->start_ps = w->fct_ps = FABRIC_NEVER;
@@ -376,8 +397,9 @@ static void flow_init(struct fabric *f, uint32_t i)
         f->group[spec->after].waiting = i;
         return;
     }
+    f->awaited++;
     w->start_ps = spec->start_ps;
-    heap_put(&((struct source *)f->endpoint[w->src].state)->heap, &w->timer, w->start_ps);
+    heap_put(&((struct source *)f->endpoint[w->home].state)->heap, &w->timer, w->start_ps);
 }
 
 int source_create(struct fabric *f)
@@ -392,7 +414,7 @@ int source_create(struct fabric *f)
     for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++)
         f->group[i].waiting = PACKET_NONE;
     for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++)
-        flows[f->node[f->flow_spec[i].src].host]++;
+        flows[home_of(f, &f->flow_spec[i])]++;
     for (uint32_t i = 0; rc == 0 && i < f->hosts; i++)
         rc = heap_grow(&((struct source *)f->endpoint[i].state)->heap, flows[i]);
     for (uint32_t i = 0; rc == 0 && i < f->hosts; i++)
@@ -426,6 +448,9 @@ void source_free(struct fabric *f)
 void source_result(const struct fabric *f, uint32_t flow, struct fabric_flow_result *out)
 {
     const struct flow *w = &f->flow[flow];
-    *out = (struct fabric_flow_result){
-        .start_ps = w->start_ps, .fct_ps = w->fct_ps, .retries = w->retries, .cnps = w->cnps};
+    *out = (struct fabric_flow_result){.start_ps = w->start_ps,
+                                       .fct_ps = w->fct_ps,
+                                       .retries = w->retries,
+                                       .cnps = w->cnps,
+                                       .failed_ps = FABRIC_NEVER};
 }

@@ -14,7 +14,8 @@ struct flow {
     uint64_t bytes;
     uint64_t progress_ps; /* when something was last acknowledged or sent anew */
     uint32_t ring_next, ring_prev;
-    uint32_t dst; /* index of the host */
+    uint32_t dst;  /* index of the host */
+    uint32_t home; /* that of the host that begins it: dst, when it reads */
     uint32_t index;
     uint32_t retries, cnps;
     uint32_t hash, back_hash;
@@ -47,5 +48,7 @@ int source_init(struct fabric *f, struct endpoint *e, struct source *s);
 void source_arm(struct fabric *f, struct endpoint *e);
 void source_started(struct fabric *f, struct flow *w);
 void source_finish(struct fabric *f, struct endpoint *e, struct flow *w);
+/* It ended otherwise; who waits for it waits for ever. */
+void source_fail(struct fabric *f, struct endpoint *e, struct flow *w);
 
 #endif

@@ -9,6 +9,18 @@
 
 enum { WATCH_LOOKS = 20 }; /* of the watchdog in its detection time */
 
+bool watch_open(const struct fabric *f)
+{
+    return f->awaited != 0 || f->totals.finished + f->totals.failed < f->started;
+}
+
+enum fabric_state watch_end(const struct fabric *f)
+{
+    if (f->totals.finished == f->flow_count)
+        return FABRIC_FINISHED;
+    return f->totals.failed != 0 ? FABRIC_FAILED : FABRIC_STALLED;
+}
+
 static void again(struct fabric *f, enum fabric_event e, uint64_t after_ps)
 {
     sched_put(&f->sched, event_of_fabric(f, e), f->sched.now_ps + after_ps);
@@ -17,13 +29,17 @@ static void again(struct fabric *f, enum fabric_event e, uint64_t after_ps)
 void watch_start(struct fabric *f)
 {
     struct fabric_config *c = &f->config;
-    uint64_t longest_ps = 0;
+    uint64_t longest_ps = 0, receive_ps = 0;
     for (uint32_t i = 0; i < f->topology.links; i++)
         if (f->topology.link[i].delay_ps > longest_ps)
             longest_ps = f->topology.link[i].delay_ps;
+    for (uint32_t i = 0; i < f->flow_count; i++)
+        if (f->flow_spec[i].work.receive_ps > receive_ps)
+            receive_ps = f->flow_spec[i].work.receive_ps;
     f->check_ps = 20 * longest_ps > 100 * FABRIC_US ? 20 * longest_ps : 100 * FABRIC_US;
     if (c->stall_ps == 0) {
         c->stall_ps = 20 * FABRIC_MS + 4 * c->hosts.timeout_ps + 100 * longest_ps;
+        c->stall_ps += 2 * receive_ps;
         if (c->watchdog == WATCHDOG_DROP || c->watchdog == WATCHDOG_FORWARD)
             c->stall_ps += 3 * (c->detect_ps + c->restore_ps);
     }
@@ -117,11 +133,11 @@ void watch_check_event(struct fabric *f)
     uint64_t now = f->sched.now_ps;
     if (f->totals.deadlock_ps == FABRIC_NEVER)
         look_for_deadlock(f);
-    bool left = f->totals.finished < f->started;
+    bool left = f->totals.finished + f->totals.failed < f->started;
     if (left && now - f->progress_ps >= f->config.stall_ps)
         f->state = FABRIC_STALLED;
-    else if (f->totals.finished == f->flow_count && now - f->progress_ps >= f->check_ps)
-        f->state = FABRIC_FINISHED; /* what is left goes nowhere */
+    else if (!watch_open(f) && now - f->progress_ps >= f->check_ps)
+        f->state = watch_end(f); /* what is left goes nowhere */
     else
         again(f, FABRIC_CHECK, f->check_ps);
 }

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "verbena/types.h"
+
 static uint64_t ns(uint64_t ps)
 {
     return (ps + 500) / 1000;
@@ -97,6 +99,58 @@ static bool write_flows(const struct results *r, const struct scenario *s, const
     return close_file(r, out, "flows.csv", e);
 }
 
+/* Names as verbs programs know them, without IBV_WC_. */
+static const char *status_name(unsigned status)
+{
+    static const char *const names[] = {
+        [WC_SUCCESS] = "SUCCESS",
+        [WC_LOC_LEN_ERR] = "LOC_LEN_ERR",
+        [WC_LOC_QP_OP_ERR] = "LOC_QP_OP_ERR",
+        [WC_LOC_PROT_ERR] = "LOC_PROT_ERR",
+        [WC_WR_FLUSH_ERR] = "WR_FLUSH_ERR",
+        [WC_BAD_RESP_ERR] = "BAD_RESP_ERR",
+        [WC_LOC_ACCESS_ERR] = "LOC_ACCESS_ERR",
+        [WC_REM_INV_REQ_ERR] = "REM_INV_REQ_ERR",
+        [WC_REM_ACCESS_ERR] = "REM_ACCESS_ERR",
+        [WC_REM_OP_ERR] = "REM_OP_ERR",
+        [WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR",
+        [WC_RNR_RETRY_EXC_ERR] = "RNR_RETRY_EXC_ERR",
+        [WC_REM_ABORT_ERR] = "REM_ABORT_ERR",
+        [WC_FATAL_ERR] = "FATAL_ERR",
+        [WC_GENERAL_ERR] = "GENERAL_ERR",
+    };
+    bool known = status < sizeof(names) / sizeof(names[0]) && names[status] != NULL;
+    return known ? names[status] : "UNKNOWN";
+}
+
+/* What became of each flow's QPs. */
+static bool write_verbs(const struct results *r, const struct scenario *s, const struct fabric *f,
+                        struct scenario_error *e)
+{
+    static const char *const verbs[] = {"write", "write-imm", "send",
+                                        "read",  "fetch-add", "cmp-swap"};
+    static const char *const states[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+    if (!s->config.hosts.engine)
+        return true;
+    FILE *out = open_file(r, "verbs.csv", e);
+    if (out == NULL)
+        return false;
+    fputs("flow,verb,status,failed_ns,rnr_naks,src_qp,dst_qp\n", out);
+    for (uint32_t i = 0; i < s->flows; i++) {
+        struct fabric_flow_result result;
+        fabric_flow_result(f, i, &result);
+        bool failed = result.failed_ps != FABRIC_NEVER;
+        bool open = !failed && result.fct_ps == FABRIC_NEVER;
+        fprintf(out, "%" PRIu32 ",%s,%s,", i, verbs[s->flow[i].work.verb],
+                open ? "" : status_name(result.status));
+        if (failed)
+            fprintf(out, "%" PRIu64, ns(result.failed_ps));
+        fprintf(out, ",%" PRIu32 ",%s,%s\n", result.rnr_naks, states[result.state[0]],
+                states[result.state[1]]);
+    }
+    return close_file(r, out, "verbs.csv", e);
+}
+
 static bool write_ports(const struct results *r, const struct fabric *f, struct scenario_error *e)
 {
     FILE *out = open_file(r, "ports.csv", e);
@@ -173,6 +227,9 @@ static void write_parameters(FILE *out, const struct fabric_config *c)
     write_number(out, "ack_priority", h->ack_priority);
     write_number(out, "window_bytes", h->window_bytes);
     write_number(out, "timeout_ns", ns(h->timeout_ps));
+    write_number(out, "retry", h->retry);
+    write_number(out, "rnr_retry", h->rnr_retry);
+    write_number(out, "rnr_timer_ns", ns(h->rnr_timer_ps));
     write_number(out, "cnp_interval_ns", ns(h->cnp_interval_ps));
     fprintf(out, "    \"cnp\": \"%s\",\n", h->cnp_by_ack ? "ack" : "packet");
     fprintf(out, "    \"nic\": \"%s\",\n", h->engine ? "engine" : "none");
@@ -196,7 +253,8 @@ static void write_title(FILE *out, const char *title)
 static bool write_summary(const struct results *r, const struct scenario *s, const struct fabric *f,
                           enum fabric_state state, struct scenario_error *e)
 {
-    static const char *const ends[] = {"running", "finished", "stalled", "limit", "out of packets"};
+    static const char *const ends[] = {"running", "finished",       "stalled",
+                                       "limit",   "out of packets", "failed"};
     struct fabric_totals t;
     FILE *out = open_file(r, "summary.json", e);
     if (out == NULL)
@@ -209,6 +267,7 @@ static bool write_summary(const struct results *r, const struct scenario *s, con
     fprintf(out, "  \"nodes\": %" PRIu32 ",\n  \"links\": %" PRIu32 ",\n", s->topology.nodes,
             s->topology.links);
     fprintf(out, "  \"flows\": %" PRIu32 ",\n  \"finished\": %" PRIu32 ",\n", t.flows, t.finished);
+    fprintf(out, "  \"failed\": %" PRIu32 ",\n", t.failed);
     fprintf(out, "  \"end\": \"%s\",\n  \"end_ns\": %" PRIu64 ",\n", ends[state], ns(t.now_ps));
     if (t.deadlock_ps == FABRIC_NEVER)
         fputs("  \"deadlock\": false,\n  \"deadlock_ns\": null,\n", out);
@@ -232,8 +291,8 @@ bool results_end(struct results *r, const struct scenario *s, const struct fabri
                  enum fabric_state state, struct scenario_error *error)
 {
     bool ok = close_file(r, r->pfc, "pfc.csv", error);
-    ok = ok && write_flows(r, s, f, error) && write_ports(r, f, error) &&
-         write_summary(r, s, f, state, error);
+    ok = ok && write_flows(r, s, f, error) && write_verbs(r, s, f, error) &&
+         write_ports(r, f, error) && write_summary(r, s, f, state, error);
     free(r->folder);
     return ok;
 }

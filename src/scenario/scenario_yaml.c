@@ -263,7 +263,9 @@ static bool read_hosts(struct reader *r, const struct field *root, struct fabric
 {
     struct field f, value;
     reader_get(r, root, "hosts", &f);
-    if (!reader_keys(r, &f, "payload window timeout ack_priority cnp_priority cnp_interval cc nic"))
+    if (!reader_keys(r, &f,
+                     "payload window timeout ack_priority cnp_priority cnp_interval cc nic retry "
+                     "rnr_retry rnr_timer"))
         return false;
     h->payload_bytes =
         (uint32_t)get_quantity(r, &f, "payload", QUANTITY_BYTES, 1, 9000, h->payload_bytes);
@@ -272,6 +274,9 @@ static bool read_hosts(struct reader *r, const struct field *root, struct fabric
     h->ack_priority = (uint8_t)get_count(r, &f, "ack_priority", 0, 7, h->ack_priority);
     h->cnp_priority = (uint8_t)get_count(r, &f, "cnp_priority", 0, 7, h->cnp_priority);
     h->cnp_interval_ps = get_time(r, &f, "cnp_interval", MAX_TIME_PS, h->cnp_interval_ps);
+    h->retry = (uint8_t)get_count(r, &f, "retry", 0, 7, h->retry);
+    h->rnr_retry = (uint8_t)get_count(r, &f, "rnr_retry", 0, 7, h->rnr_retry);
+    h->rnr_timer_ps = get_time(r, &f, "rnr_timer", 655360 * FABRIC_US, h->rnr_timer_ps);
     reader_get(r, &f, "cc", &value);
     reader_choice(r, &value, CC_NAMES, 0);
     const char *cc = reader_text(r, &value);
@@ -328,9 +333,7 @@ static bool add_op(struct reader *r, const struct field *f, struct scenario *s, 
         b = get_node(r, f, "to", s, "host");
         if (!r->failed && a == b)
             return reader_fail(r, f, "from and to are the same host, two are expected");
-        struct fabric_flow flow = {
-            a, b, w->priority, w->bytes, w->start_ps, FABRIC_NO_GROUP, FABRIC_NO_GROUP};
-        return !r->failed && scenario_add_flow(s, &flow);
+        return !r->failed && workload_flow(s, w, a, b);
     case OP_INCAST:
         a = get_node(r, f, "to", s, "host");
         b = get_count(r, f, "senders", 1, hosts - 1, hosts - 1);
@@ -344,19 +347,48 @@ static bool add_op(struct reader *r, const struct field *f, struct scenario *s, 
         return !r->failed && workload_allreduce(s, w);
     case OP_STORAGE:
         a = get_count(r, f, "servers", 1, hosts - 1, 1);
-        return !r->failed && workload_storage(s, w, a, rng);
+        b = (uint32_t)get_quantity(r, f, "reads", QUANTITY_PPM, 0, 1000000, 1000000);
+        return !r->failed && workload_storage(s, w, a, b, rng);
     default:
         return read_poisson(r, f, s, w, rng);
     }
 }
 
+#define VERB_FIELDS "verb message receives receive_time rkey"
+#define VERBS       "write write-imm send read fetch-add cmp-swap"
+
+/* What only a NIC engine can do: those of VERB_FIELDS are refused where there is none. */
+static bool read_work(struct reader *r, const struct field *item, const struct scenario *s,
+                      bool storage, struct fabric_work *work)
+{
+    static const char *const fields[] = {"verb", "message", "receives", "receive_time", "rkey"};
+    struct field value;
+    for (unsigned i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        reader_get(r, item, fields[i], &value);
+        if (!r->failed && !s->config.hosts.engine && reader_present(r, &value))
+            return reader_fail(r, &value,
+                               "there are no verbs without a NIC; hosts.nic engine is expected");
+    }
+    reader_get(r, item, "verb", &value);
+    work->verb = (enum fabric_verb)reader_choice(r, &value, VERBS, FABRIC_WRITE);
+    if (!r->failed && storage && reader_present(r, &value))
+        return reader_fail(r, &value, "storage reads and writes by itself; reads is expected");
+    work->message_bytes =
+        (uint32_t)get_quantity(r, item, "message", QUANTITY_BYTES, 1, FABRIC_MAX_MESSAGE_BYTES, 0);
+    work->receives = get_count(r, item, "receives", 0, FABRIC_MAX_RECEIVES, 64);
+    work->receive_ps = get_time(r, item, "receive_time", MAX_TIME_PS, 0);
+    reader_get(r, item, "rkey", &value);
+    work->wrong_rkey = reader_choice(r, &value, "right wrong", 0) == 1;
+    return !r->failed;
+}
+
 static bool read_op(struct reader *r, const struct field *item, struct scenario *s, struct rng *rng)
 {
     struct field kind;
-    struct workload w;
+    struct workload w = {0};
     if (!reader_keys(r, item,
-                     "op from to senders shift servers sizes load duration bytes start "
-                     "priority rounds compute"))
+                     "op from to senders shift servers reads sizes load duration bytes start "
+                     "priority rounds compute connections " VERB_FIELDS))
         return false;
     reader_get(r, item, "op", &kind);
     unsigned op = reader_choice(r, &kind, OPS, OP_POISSON + 1);
@@ -369,7 +401,8 @@ static bool read_op(struct reader *r, const struct field *item, struct scenario 
     w.priority = (uint8_t)get_count(r, item, "priority", 0, FABRIC_PRIORITIES - 1, 3);
     w.rounds = get_count(r, item, "rounds", 1, 100000, 1);
     w.compute_ps = get_time(r, item, "compute", MAX_TIME_PS, 0);
-    if (r->failed)
+    w.connections = get_count(r, item, "connections", 1, 65536, 1);
+    if (!read_work(r, item, s, op == OP_STORAGE, &w.work))
         return false;
     if (add_op(r, item, s, (enum op)op, &w, rng))
         return true;

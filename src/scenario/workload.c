@@ -121,16 +121,34 @@ static uint32_t *list_hosts(const struct scenario *s, uint32_t *n)
 static bool add(struct scenario *s, const struct workload *w, uint32_t src, uint32_t dst,
                 uint32_t group, uint32_t after)
 {
+    uint32_t n = w->connections != 0 ? w->connections : 1;
     struct fabric_flow flow = {
         .src = src,
         .dst = dst,
         .priority = w->priority,
-        .bytes = w->bytes,
         .start_ps = after == FABRIC_NO_GROUP ? w->start_ps : w->compute_ps,
         .group = group,
         .after = after,
+        .work = w->work,
     };
-    return scenario_add_flow(s, &flow);
+    for (uint32_t i = 0; i < n; i++) {
+        flow.bytes = w->bytes / n + (i < w->bytes % n);
+        if (flow.bytes > 0 && !scenario_add_flow(s, &flow))
+            return false;
+    }
+    return true;
+}
+
+bool workload_flow(struct scenario *s, const struct workload *w, uint32_t from, uint32_t to)
+{
+    uint32_t after = FABRIC_NO_GROUP;
+    bool ok = true;
+    for (uint32_t round = 0; ok && round < w->rounds; round++) {
+        uint32_t group = w->rounds > 1 ? s->groups++ : FABRIC_NO_GROUP;
+        ok = add(s, w, from, to, group, after);
+        after = group;
+    }
+    return ok;
 }
 
 bool workload_incast(struct scenario *s, const struct workload *w, uint32_t to, uint32_t senders)
@@ -202,15 +220,21 @@ bool workload_allreduce(struct scenario *s, const struct workload *w)
 }
 
 bool workload_storage(struct scenario *s, const struct workload *w, uint32_t servers,
-                      struct rng *rng)
+                      uint32_t reads_ppm, struct rng *rng)
 {
     uint32_t n, *host = list_hosts(s, &n);
     bool ok = host != NULL;
+    struct workload reads = *w;
+    if (s->config.hosts.engine)
+        reads.work.verb = FABRIC_READ;
     for (uint32_t i = servers; ok && i < n; i++) {
         uint32_t after = FABRIC_NO_GROUP;
         for (uint32_t round = 0; ok && round < w->rounds; round++) {
-            uint32_t group = s->groups++;
-            ok = add(s, w, host[rng_below(rng, servers)], host[i], group, after);
+            uint32_t group = s->groups++, server = host[rng_below(rng, servers)];
+            if (reads_ppm == 1000000 || rng_below(rng, 1000000) < reads_ppm)
+                ok = add(s, &reads, server, host[i], group, after);
+            else
+                ok = add(s, w, host[i], server, group, after);
             after = group;
         }
     }

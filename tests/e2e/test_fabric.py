@@ -91,6 +91,8 @@ def mapping(out, total):
 def mtu(out, total):
     demand(total["drops_by"]["mtu"] == total["drops"] > 0, total)
     demand([row["fct_ns"] != "" for row in rows(out, "flows.csv")] == [True, False], "who finished")
+    verbs = [(row["status"], row["src_qp"]) for row in rows(out, "verbs.csv")]
+    demand(verbs == [("SUCCESS", "RTS"), ("RETRY_EXC_ERR", "ERR")], verbs)
 
 
 def flap(out, total):
@@ -124,7 +126,9 @@ def example(name):
     out, text = fabric(os.path.join(SCENARIOS, name + ".yaml"), status=status)
     total = summary(out)
     demand(status != 0 or total["finished"] == total["flows"], total)
-    demand((status == STALLED) == ("came to a standstill" in text), text)
+    demand((total["end"] == "stalled") == ("came to a standstill" in text), text)
+    demand((total["failed"] > 0) == ("ended with an error" in text), text)
+    demand((status == STALLED) == (total["end"] in ("stalled", "failed")), total)
     demand(total["deadlock"] == ("PFC deadlock" in text), text)
     shows(out, total)
 
@@ -173,16 +177,39 @@ def ring():
     demand(total["deadlock"] and total["finished"] == 5 and total["storms"] > 0, total)
 
 
-def same_bytes(sums, *words):
+def verbs():
+    """All operations; who is late is waited for, who has the wrong key is told, all others finish."""
+    out, text = fabric(os.path.join(DATA, "verbs.yaml"), status=STALLED)
+    total, table = summary(out), rows(out, "verbs.csv")
+    wrong = [row for row in table if row["status"] != "SUCCESS"]
+    demand(total["end"] == "failed" and total["failed"] == len(wrong) == 1, total)
+    demand(total["finished"] == total["flows"] - 1 and "verbs.csv names them" in text, total)
+    demand(wrong[0]["status"] == "REM_ACCESS_ERR" and int(wrong[0]["failed_ns"]) > 50000, wrong)
+    demand(wrong[0]["src_qp"] == wrong[0]["dst_qp"] == "ERR", wrong)
+    demand({row["verb"] for row in table} == set(VERBS), "verbs.csv")
+    late = [row for row in table if int(row["rnr_naks"]) > 0]
+    demand(late and all(row["verb"] in ("send", "write-imm") for row in late), late)
+    flows = rows(out, "flows.csv")
+    demand(any(int(flows[int(row["flow"])]["retries"]) > 0 for row in late), "nobody tried again")
+    atomics = [flows[int(row["flow"])] for row in table if row["verb"] in VERBS[-2:]]
+    demand(all(row["slowdown"] == "" and row["fct_ns"] != "" for row in atomics), atomics)
+
+
+VERBS = ("write", "write-imm", "send", "read", "fetch-add", "cmp-swap")
+
+
+def same_bytes(scenario, sums, *words, status=0):
     """Twice, and as every build has them (tests/scenario/test_results.c)."""
-    words = [os.path.join(DATA, "mixed.yaml"), *words]
-    outs = [fabric(*words)[0], fabric(*words)[0], fabric(*words, "--seed", "12")[0]]
+    words = [os.path.join(DATA, scenario), *words]
+    runs = (words, words, [*words, "--seed", "12"])
+    outs = [fabric(*run, status=status)[0] for run in runs]
     with open(os.path.join(DATA, sums), encoding="utf-8") as text:
         want = {name: int(value, 16) for value, name in map(str.split, text)}
-    for name in FILES:
+    demand(set(want) >= set(FILES), want)
+    for name in want:
         got = [fnv(os.path.join(out, name)) for out in outs]
         demand(got[0] == got[1] == want[name], f"{name} differs")
-        demand(got[2] != got[0], f"{name} does not know the seed")
+        demand(got[2] != got[0] or name == "verbs.csv", f"{name} does not know the seed")
 
 
 def told(words, status, pattern):
@@ -235,11 +262,12 @@ def cases(tap):
     for name in EXAMPLES:
         tap.run("example_" + name.replace("-", "_"), example, name)
     tap.run("examples_are_all_here", examples_are_all_here)
-    for function in (one_flow, incast_drains, congestion_control, ring):
+    for function in (one_flow, incast_drains, congestion_control, ring, verbs):
         tap.run(function.__name__, function)
-    tap.run("same_bytes", same_bytes, "mixed.fnv")
+    tap.run("same_bytes", same_bytes, "mixed.yaml", "mixed.fnv")
     engine = ["--set", "hosts.nic=engine", "--set", "hosts.cc=none"]
-    tap.run("same_bytes_engine", same_bytes, "mixed-engine.fnv", *engine)
+    tap.run("same_bytes_engine", same_bytes, "mixed.yaml", "mixed-engine.fnv", *engine)
+    tap.run("same_bytes_verbs", lambda: same_bytes("verbs.yaml", "verbs.fnv", status=STALLED))
     for name, (words, status, pattern) in REFUSED.items():
         tap.run("refused_" + name, told, words, status, pattern)
 

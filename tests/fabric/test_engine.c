@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "fabric/source.h"
+#include "fabric/engine.h"
 
 static void star(struct rig *r, uint32_t hosts)
 {
@@ -74,7 +74,7 @@ static void engine__recovers(void **state)
     rig_end(&r);
 }
 
-/* The link stays down: after seven retries the QP is in error, and the run ends. */
+/* The link stays down: after seven retries the QP is in error, and the run ends and says so. */
 static void engine__gives_up(void **state)
 {
     (void)state;
@@ -86,11 +86,16 @@ static void engine__gives_up(void **state)
     r.config.faults = 1;
     rig_flow(&r, 0, 1, 1 << 20);
     rig_flow(&r, 1, 0, 64);
-    assert_int_equal(rig_run(&r), FABRIC_STALLED);
+    assert_int_equal(rig_run(&r), FABRIC_FAILED);
     assert_int_equal(r.totals.finished, 1);
+    assert_int_equal(r.totals.failed, 1);
     fabric_flow_result(r.f, 0, &result);
     assert_int_equal(result.retries, 7);
     assert_int_equal(result.fct_ps, FABRIC_NEVER);
+    assert_int_equal(result.status, WC_RETRY_EXC_ERR);
+    assert_int_equal(result.state[0], QP_STATE_ERR);
+    assert_int_equal(result.state[1], QP_STATE_RTS);
+    assert_in_range(result.failed_ps, 20 * FABRIC_US, r.totals.now_ps);
     rig_end(&r);
 }
 

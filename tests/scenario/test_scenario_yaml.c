@@ -209,6 +209,73 @@ static void read__mistakes_of_hosts(void **state)
     scenario_free(&s);
 }
 
+static void read__verbs(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "hosts: {retry: 3, rnr_retry: 2, rnr_timer: 1ms}\n" STAR "workload:\n"
+        "  - {op: flow, from: h0, to: h1, verb: send, message: 4KiB, receives: 0, receive_time: "
+        "9us}\n"
+        "  - {op: flow, from: h0, to: h1, verb: cmp-swap, rkey: wrong}\n"
+        "  - {op: flow, from: h0, to: h1}\n"
+        "  - {op: storage, reads: 0%}\n";
+    struct scenario s;
+    struct scenario_error e;
+    scenario_init(&s);
+    if (!scenario_read_yaml(&s, bench_file(text), NULL, 0, &e))
+        fail_msg("%s", e.text);
+    assert_int_equal(s.config.hosts.retry, 3);
+    assert_int_equal(s.config.hosts.rnr_retry, 2);
+    assert_int_equal(s.config.hosts.rnr_timer_ps, FABRIC_MS);
+    assert_int_equal(s.flow[0].work.verb, FABRIC_SEND);
+    assert_int_equal(s.flow[0].work.message_bytes, 4096);
+    assert_int_equal(s.flow[0].work.receives, 0);
+    assert_int_equal(s.flow[0].work.receive_ps, 9 * FABRIC_US);
+    assert_int_equal(s.flow[1].work.verb, FABRIC_CMP_SWAP);
+    assert_true(s.flow[1].work.wrong_rkey);
+    assert_int_equal(s.flow[2].work.verb, FABRIC_WRITE);
+    assert_int_equal(s.flow[2].work.message_bytes, 0);
+    assert_true(s.flow[2].work.receives > 0 && !s.flow[2].work.wrong_rkey);
+    assert_int_equal(s.flow[3].dst, 0); /* written to the server */
+    scenario_free(&s);
+}
+
+static void read__mistakes_of_verbs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *hosts, *fields, *message;
+    } rows[] = {
+        {"",                         "verb: recv",               "workload.0.verb: 'recv' is unknown; one of these is expected: write"},
+        {"",                         "message: 2MiB",            "workload.0.message: '2MiB' is out of range; from 1 to 1048576"      },
+        {"",                         "message: 4Gbps",           "workload.0.message: '4Gbps' is not a size such as 4MiB"             },
+        {"",                         "receives: 5000",           "workload.0.receives: '5000' is out of range; from 0 to 4096"        },
+        {"",                         "receive_time: 5",          "workload.0.receive_time: '5' is not a time"                         },
+        {"",                         "rkey: lost",               "workload.0.rkey: 'lost' is unknown; one of these is expected: right"},
+        {"",                         "connections: 0",           "workload.0.connections: '0' is out of range; from 1 to"             },
+        {"hosts: {nic: none}\n",     "verb: read",               "workload.0.verb: there are no verbs without a NIC"                  },
+        {"hosts: {nic: none}\n",     "rkey: right",              "workload.0.rkey: there are no verbs"                                },
+        {"hosts: {retry: 8}\n",      "verb: read",               "hosts.retry: '8' is out of range; from 0 to 7"                      },
+        {"hosts: {rnr_retry: 8}\n",  "verb: read",               "hosts.rnr_retry: '8' is out of range"                               },
+        {"hosts: {rnr_timer: 1s}\n", "verb: read",               "hosts.rnr_timer: '1s' is out of range"                              },
+        {"",                         "op: storage, verb: send",  "workload.0.verb: storage reads and writes by itself"                },
+        {"",                         "op: storage, reads: 101%", "workload.0.reads: '101%' is out of range"                           },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scenario s;
+        struct scenario_error e = {""};
+        char text[512];
+        bool op = strncmp(rows[i].fields, "op:", 3) == 0;
+        snprintf(text, sizeof(text), "%s" STAR "workload: [{%s%s}]\n", rows[i].hosts,
+                 op ? "" : "op: incast, to: h3, ", rows[i].fields);
+        scenario_init(&s);
+        if (scenario_read_yaml(&s, bench_file(text), NULL, 0, &e))
+            fail_msg("taken: %s", text);
+        bench_contains(e.text, rows[i].message);
+        scenario_free(&s);
+    }
+}
+
 static void read__sets(void **state)
 {
     (void)state;
@@ -241,10 +308,9 @@ static void read__sets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(read__every_field),
-        cmocka_unit_test(read__mistakes),
-        cmocka_unit_test(read__mistakes_of_hosts),
-        cmocka_unit_test(read__sets),
+        cmocka_unit_test(read__every_field),       cmocka_unit_test(read__mistakes),
+        cmocka_unit_test(read__mistakes_of_hosts), cmocka_unit_test(read__verbs),
+        cmocka_unit_test(read__mistakes_of_verbs), cmocka_unit_test(read__sets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

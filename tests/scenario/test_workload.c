@@ -52,10 +52,57 @@ static void operations__flows(void **state)
 
     begin(&s, 5);
     w.rounds = 4;
-    assert_true(workload_storage(&s, &w, 2, &rng));
+    assert_true(workload_storage(&s, &w, 2, 1000000, &rng));
     assert_int_equal(s.flows, 3 * 4);
     for (uint32_t i = 0; i < s.flows; i++)
         assert_true(s.flow[i].src < 2 && s.flow[i].dst >= 2);
+    scenario_free(&s);
+}
+
+/* Hosts with a NIC read by READ; the rest of the mix is written. Without a NIC bytes just go. */
+static void storage__mix(void **state)
+{
+    (void)state;
+    struct workload w = {.bytes = 1000, .rounds = 200};
+    for (int engine = 0; engine < 2; engine++) {
+        struct scenario s;
+        struct rng rng;
+        uint32_t reads = 0;
+        rng_init(&rng, 7);
+        begin(&s, 5);
+        s.config.hosts.engine = engine == 1;
+        assert_true(workload_storage(&s, &w, 2, 700000, &rng));
+        assert_int_equal(s.flows, 600);
+        for (uint32_t i = 0; i < s.flows; i++) {
+            bool read = s.flow[i].src < 2;
+            assert_int_equal(s.flow[i].work.verb, read && engine ? FABRIC_READ : FABRIC_WRITE);
+            assert_true(read == (s.flow[i].dst >= 2));
+            reads += read;
+        }
+        assert_in_range(reads, 370, 470);
+        scenario_free(&s);
+    }
+}
+
+/* The same bytes over more flows; a flow has one at least. */
+static void connections__share(void **state)
+{
+    (void)state;
+    struct workload w = {.bytes = 1003, .rounds = 2, .connections = 4, .work = {.receives = 3}};
+    struct scenario s;
+    begin(&s, 3);
+    assert_true(workload_flow(&s, &w, 0, 2));
+    assert_int_equal(s.flows, 8);
+    assert_int_equal(s.flow[0].bytes, 251);
+    assert_int_equal(s.flow[3].bytes, 250);
+    assert_int_equal(s.flow[3].work.receives, 3);
+    assert_int_equal(s.flow[3].group, s.flow[0].group);
+    assert_int_equal(s.flow[4].after, s.flow[0].group);
+    scenario_free(&s);
+    begin(&s, 3);
+    w = (struct workload){.bytes = 3, .rounds = 1, .connections = 7};
+    assert_true(workload_incast(&s, &w, 0, 2));
+    assert_int_equal(s.flows, 6);
     scenario_free(&s);
 }
 
@@ -114,10 +161,9 @@ static void poisson__loads_as_asked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operations__flows),
-        cmocka_unit_test(ln__known_values),
-        cmocka_unit_test(size__of_the_distribution),
-        cmocka_unit_test(poisson__loads_as_asked),
+        cmocka_unit_test(operations__flows),         cmocka_unit_test(storage__mix),
+        cmocka_unit_test(connections__share),        cmocka_unit_test(ln__known_values),
+        cmocka_unit_test(size__of_the_distribution), cmocka_unit_test(poisson__loads_as_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
