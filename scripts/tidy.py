@@ -24,12 +24,13 @@ FLOORS = {
     "port": ["wire", "base", "verbena"],
     "local": ["port", "nic", "wire", "base", "verbena"],
     "fabric": ["port", "nic", "wire", "base", "verbena"],
-    "scenario": ["fabric", "base", "verbena"],
+    "scenario": ["fabric", "report", "base", "verbena"],
     "host": ["cm", "local", "nic", "port", "wire", "base", "verbena"],
     "verbs": ["host", "base", "verbena"],
     "rdmacm": ["host", "verbs", "base", "verbena"],
     "files": ["host", "base", "verbena"],
-    "lab": [],  # the public verbs alone, so that it runs on any NIC
+    "report": [],
+    "lab": ["report"],  # else the public verbs alone, so that it runs on any NIC
 }
 PURE = ("base", "wire", "nic", "cm", "fabric")  # no IO, no clock, no chance of their own
 NO_FLOATS = ("base", "wire", "nic", "cm", "port", "local", "fabric")
@@ -51,6 +52,7 @@ ALLOCATE = re.compile(
 # What runs when an object is made or made larger, never for a packet or a work request.
 MAY_ALLOCATE = re.compile(r"(?:\w+_)?(create|grow|init|reg|resize|add_qpns)(_\w+)?$")
 
+FRONT = ("run", ".ci/run")
 MAX_C_LINES = 800
 MAX_TEST_LINES = 1000
 MAX_H_LINES = 300
@@ -165,14 +167,14 @@ def functions(text):
 
 def check_spdx(files):
     for path, text in files.items():
-        if is_c(path) or path.endswith((".py", ".sh", ".map")) or path in ("run", ".ci/run"):
+        if is_c(path) or path.endswith((".py", ".sh", ".map", ".js", ".css")) or path in FRONT:
             if "SPDX-License-Identifier: BSD-2-Clause" not in "\n".join(text.split("\n")[:3]):
                 yield path, 1, "no SPDX line in the first three lines"
 
 
 def check_sizes(files):
     for path, text in files.items():
-        if not (is_c(path) or path.endswith((".py", ".sh")) or path == "run"):
+        if not (is_c(path) or path.endswith((".py", ".sh", ".js", ".css")) or path == "run"):
             continue
         lines = text.count("\n")
         limit = MAX_TEST_LINES if path.startswith("tests/") else MAX_C_LINES
@@ -327,6 +329,18 @@ def check_words(files):
                 yield path, number, f"left open: {match.group(0)}; file an issue instead"
 
 
+def check_lock(files):
+    """What npm takes has a hash, and comes from the registry that the user has set."""
+    for path, text in files.items():
+        if not path.endswith("package-lock.json"):
+            continue
+        if re.search(r'"resolved"|://', text):
+            yield path, 1, "has addresses; set omit-lockfile-registry-resolved of npm"
+        for package in re.finditer(r'"(node_modules/[^"]+)": \{([^{}]*)', text):
+            if '"integrity": "sha512-' not in package[2]:
+                yield path, text.count("\n", 0, package.start()) + 1, f"has no hash of {package[1]}"
+
+
 CHECKS = (
     check_spdx,
     check_sizes,
@@ -339,6 +353,7 @@ CHECKS = (
     check_links,
     check_faults,
     check_words,
+    check_lock,
 )
 
 
