@@ -190,13 +190,23 @@ static const struct endpoint_ops engine_ops = {
     .timer = engine_timer,
 };
 
-static int device_create(struct fabric *f, uint32_t host, uint32_t cqes, uint32_t flows)
+/* What a host's NIC has to hold. */
+struct device_size {
+    uint32_t pairs, cqes, receivers, rd_atomic;
+};
+
+static int device_create(struct fabric *f, uint32_t host, const struct device_size *size)
 {
     struct engine *g = calloc(1, sizeof(*g));
     struct endpoint *e = &f->endpoint[host];
     struct nic_config config = {
         .seed = f->config.seed ^ (host + UINT64_C(1)) << 32,
         .window_bytes = (uint32_t)f->config.hosts.window_bytes,
+        .max_qp = size->pairs + 1,
+        .max_mr = 1,
+        .max_rd_atomic = size->rd_atomic != 0 ? size->rd_atomic : 1,
+        .max_slots = QPN_SLOT + 1,
+        .train = f->train,
     };
     if (g == NULL)
         return -ENOMEM;
@@ -215,38 +225,55 @@ static int device_create(struct fabric *f, uint32_t host, uint32_t cqes, uint32_
     if (rc == 0)
         rc = mem_pd_create(g->nic, &g->pd);
     if (rc == 0)
-        rc = cq_create(g->nic, (int)cqes, g, &g->cq);
+        rc = cq_create(g->nic, (int)size->cqes + 1, g, &g->cq);
     if (rc == 0)
-        rc = heap_grow(&g->receives, flows);
+        rc = heap_grow(&g->receives, size->receivers);
     if (rc == 0)
         rc = mem_reg(g->pd, f->memory, ENGINE_MESSAGE_BYTES + ENGINE_CELL_BYTES,
                      (uintptr_t)f->memory, ACCESS_LOCAL_WRITE | ACCESS, &g->mr);
     return rc;
 }
 
+static bool takes_rd_atomic(const struct fabric *f, uint32_t flow)
+{
+    enum fabric_verb verb = f->flow_spec[flow].work.verb;
+    return verb == FABRIC_READ || verb == FABRIC_FETCH_ADD || verb == FABRIC_CMP_SWAP;
+}
+
+/* By host. NULL: no memory. */
+static struct device_size *device_sizes_create(const struct fabric *f)
+{
+    struct device_size *size = calloc(f->hosts + 1u, sizeof(*size));
+    for (uint32_t i = 0; size != NULL && i < f->flow_count; i++) {
+        const struct fabric_flow *spec = &f->flow_spec[i];
+        for (unsigned side = 0; side < 2; side++) {
+            struct device_size *d = &size[f->node[side == 0 ? spec->src : spec->dst].host];
+            struct nic_qp_cap cap = verbs_cap(f, i, side);
+            d->pairs++;
+            d->cqes += cap.max_send_wr + cap.max_recv_wr;
+            d->receivers += side;
+            if (takes_rd_atomic(f, i))
+                d->rd_atomic = RD_ATOMIC;
+        }
+    }
+    return size;
+}
+
 int engine_create(struct fabric *f)
 {
-    uint32_t *cqes = calloc(2 * (f->hosts + (size_t)1), sizeof(*cqes)), *flows = NULL;
+    struct device_size *size = device_sizes_create(f);
     f->engine_flow = calloc(f->flow_count + 1u, sizeof(*f->engine_flow));
     f->headers = malloc((f->pool.capacity + (size_t)1) * sizeof(*f->headers));
     f->memory = calloc(1, ENGINE_MESSAGE_BYTES + ENGINE_CELL_BYTES);
-    bool got = cqes != NULL && f->engine_flow != NULL && f->headers != NULL && f->memory != NULL;
+    f->train = calloc(1, sizeof(*f->train));
+    bool got = size != NULL && f->engine_flow != NULL && f->headers != NULL && f->memory != NULL &&
+               f->train != NULL;
     int rc = got ? 0 : -ENOMEM;
-    if (rc == 0)
-        flows = &cqes[f->hosts + 1];
-    for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++) {
-        const struct fabric_flow *spec = &f->flow_spec[i];
+    for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++)
         f->engine_flow[i].failed_ps = FABRIC_NEVER;
-        for (unsigned side = 0; side < 2; side++) {
-            struct nic_qp_cap cap = verbs_cap(f, i, side);
-            cqes[f->node[side == 0 ? spec->src : spec->dst].host] +=
-                cap.max_send_wr + cap.max_recv_wr;
-        }
-        flows[f->node[spec->dst].host]++;
-    }
     for (uint32_t i = 0; rc == 0 && i < f->hosts; i++)
-        rc = device_create(f, i, cqes[i] + 1, flows[i]);
-    free(cqes);
+        rc = device_create(f, i, &size[i]);
+    free(size);
     return rc;
 }
 
@@ -282,12 +309,6 @@ static uint8_t timeout_code(uint64_t timeout_ps)
            (code == 0 || ((uint64_t)ACK_TIMEOUT_NS << code) * 1000 < timeout_ps) && code < 31)
         code++;
     return code;
-}
-
-static bool takes_rd_atomic(const struct fabric *f, uint32_t flow)
-{
-    enum fabric_verb verb = f->flow_spec[flow].work.verb;
-    return verb == FABRIC_READ || verb == FABRIC_FETCH_ADD || verb == FABRIC_CMP_SWAP;
 }
 
 static int pair_connect(struct fabric *f, const struct flow *w, unsigned side)
@@ -368,6 +389,7 @@ void engine_free(struct fabric *f)
     free(f->engine_flow);
     free(f->headers);
     free(f->memory);
+    free(f->train);
 }
 
 void engine_result(const struct fabric *f, uint32_t flow, struct fabric_flow_result *out)

@@ -129,9 +129,10 @@ struct fabric {
     struct flow *flow;
     struct fabric_totals totals;
     struct flow_group *group;
-    struct engine_flow *engine_flow; /* hosts that are engines only, as the next two */
+    struct engine_flow *engine_flow; /* hosts that are engines only, as the next three */
     struct roce_headers *headers;    /* of each packet, by its number */
     uint8_t *memory;                 /* what all regions are of */
+    struct train *train;             /* scratch of all engines: one runs at a time */
     struct rng rng;                  /* of the wires */
     uint8_t *waiting;                /* watch.c's scratch, a mask a port */
     uint32_t started;                /* flows */

@@ -6,9 +6,21 @@
 #include "nic/mcast.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "nic/nic.h"
+
+void mcast_init(struct nic *nic)
+{
+    lock_init(&nic->mcast.lock);
+}
+
+void mcast_fini(struct nic *nic)
+{
+    free(nic->mcast.attach);
+    lock_fini(&nic->mcast.lock);
+}
 
 static bool same(const struct net_addr *a, const struct net_addr *b)
 {
@@ -36,11 +48,18 @@ static uint32_t find(const struct mcast *m, const struct qp *qp, const struct ne
     return i;
 }
 
+static bool list_create(struct mcast *m)
+{
+    if (m->attach == NULL)
+        m->attach = calloc(MAX_MCAST_ATTACHES, sizeof(*m->attach));
+    return m->attach != NULL;
+}
+
 static int attach(struct mcast *m, struct qp *qp, const struct net_addr *group, bool *fresh)
 {
     if (find(m, qp, group) != m->count)
         return 0;
-    if (m->count == MAX_MCAST_ATTACHES)
+    if (!list_create(m) || m->count == MAX_MCAST_ATTACHES)
         return -ENOMEM;
     m->attach[m->count++] = (struct mcast_attach){*group, qp};
     *fresh = groups(m) <= MAX_MCAST_GROUPS;

@@ -26,9 +26,11 @@ struct mcast_attach {
 struct mcast {
     struct lock lock; /* before a QP's */
     uint32_t count;
-    struct mcast_attach attach[MAX_MCAST_ATTACHES];
+    struct mcast_attach *attach; /* MAX_MCAST_ATTACHES; NULL until the first */
 };
 
+void mcast_init(struct nic *nic);
+void mcast_fini(struct nic *nic);
 /* 0, also when it is attached already (*fresh: it was not); -EINVAL: not a UD QP, or no group
  * address; -ENOMEM: too many groups or QPs. */
 int mcast_attach(struct nic *nic, struct qp *qp, const struct net_addr *group, bool *fresh);

@@ -24,14 +24,14 @@ enum {
 /* Bits 20..29 ask for optional behaviour (relaxed ordering): a NIC that lacks it ignores them. */
 #define ACCESS_OPTIONAL 0x3ff00000u
 
-int mem_init(struct mem_table *t, uint64_t seed)
+int mem_init(struct mem_table *t, uint32_t slots, uint64_t seed)
 {
-    *t = (struct mem_table){0};
+    *t = (struct mem_table){.slots = slots};
     rng_init(&t->rng, seed);
     t->index_secret = rng_below(&t->rng, MAX_MR);
-    t->slot = calloc(MAX_MR, sizeof(*t->slot));
-    t->free_index = calloc(MAX_MR, sizeof(*t->free_index));
-    t->last_low = calloc(MAX_MR, sizeof(*t->last_low));
+    t->slot = calloc(slots, sizeof(*t->slot));
+    t->free_index = calloc(slots, sizeof(*t->free_index));
+    t->last_low = calloc(slots, sizeof(*t->last_low));
     if (t->slot == NULL || t->free_index == NULL || t->last_low == NULL) {
         free(t->slot);
         free(t->free_index);
@@ -122,7 +122,7 @@ int mem_table_add(struct mem_table *t, struct mr *entry)
     uint32_t index;
 
     lock_take(&t->lock);
-    if (t->free_count == 0 && t->unused == MAX_MR) {
+    if (t->free_count == 0 && t->unused == t->slots) {
         lock_drop(&t->lock);
         return -ENOMEM;
     }
@@ -258,7 +258,11 @@ void mem_mr_free(struct mr *mr)
 
 struct mr *mem_table_at(struct mem_table *t, uint32_t key)
 {
-    return atomic_load_explicit(&t->slot[key_index(t, key)], memory_order_acquire);
+    uint32_t index = key_index(t, key);
+
+    if (index >= t->slots)
+        return NULL;
+    return atomic_load_explicit(&t->slot[index], memory_order_acquire);
 }
 
 /* What a null region reads as. One packet is the most that is read at once. */

@@ -58,12 +58,13 @@ enum mem_verdict {
 /* Key table of one NIC; lives in struct nic. */
 struct mem_table {
     struct lock lock;           /* guards writers; mem_check reads without it */
-    _Atomic(struct mr *) *slot; /* MAX_MR */
-    uint32_t *free_index;       /* stack of those that are free again */
+    _Atomic(struct mr *) *slot; /* `slots` of them, a power of two up to MAX_MR */
+    uint32_t slots;
+    uint32_t *free_index; /* stack of those that are free again */
     uint32_t free_count;
-    uint32_t unused; /* lowest that never was in use: no page is touched before its time */
-    uint16_t
-        *last_low; /* MAX_MR: low key bits an index had last, so that they are not drawn again */
+    uint32_t unused;    /* lowest that never was in use: no page is touched before its time */
+    uint16_t *last_low; /* of each slot: low key bits an index had last, so that they are not drawn
+                           again */
     uint32_t index_secret; /* 16 bits */
     struct rng rng;
     bool (*fetch)(void *to, const void *from, size_t n); /* see struct nic_config */
@@ -74,7 +75,7 @@ struct mem_table {
     uint32_t staged;
 };
 
-int mem_init(struct mem_table *t, uint64_t seed); /* 0 or -ENOMEM */
+int mem_init(struct mem_table *t, uint32_t slots, uint64_t seed); /* 0 or -ENOMEM */
 void mem_fini(struct mem_table *t);
 
 /* 0, or -ENOMEM. */

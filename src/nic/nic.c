@@ -22,33 +22,71 @@ enum {
     QPN_TRIES = 64,      /* random draws before a slot is searched in order */
 };
 
+/* A power of two, for tables whose indexes are masked. */
+static uint32_t table_size(uint32_t asked, uint32_t most)
+{
+    uint32_t size = 1;
+    if (asked == 0 || asked > most)
+        return most;
+    while (size < asked)
+        size *= 2;
+    return size;
+}
+
+static struct nic_config granted_config(const struct nic_config *asked)
+{
+    struct nic_config c = *asked;
+    if (c.window_bytes == 0)
+        c.window_bytes = WINDOW_BYTES_DEFAULT;
+    if (c.max_qp_wr == 0 || c.max_qp_wr > MAX_WR)
+        c.max_qp_wr = MAX_WR;
+    c.max_qp = table_size(c.max_qp, QPN_PER_SLOT);
+    c.max_mr = table_size(c.max_mr, MAX_MR);
+    c.max_rd_atomic = table_size(c.max_rd_atomic, MAX_RD_ATOMIC);
+    c.max_slots = table_size(c.max_slots, QPN_SLOTS);
+    return c;
+}
+
+static int tables_create(struct nic *nic)
+{
+    const struct nic_config *c = &nic->config;
+    nic->qpn_slot = calloc(c->max_slots, sizeof(*nic->qpn_slot));
+    nic->train = c->train != NULL ? c->train : calloc(1, sizeof(*nic->train));
+    if (nic->qpn_slot == NULL || nic->train == NULL)
+        return -ENOMEM;
+    int err = mem_init(&nic->mem, c->max_mr, rng_next(&nic->rng));
+    if (err != 0)
+        return err;
+    nic->mem.fetch = c->fetch;
+    nic->mem.store = c->store;
+    err = gsi_init(&nic->gsi, c->gsi_mads, c->gsi_mads ? rng_below(&nic->rng, 1u << 24) : 0);
+    if (err != 0)
+        mem_fini(&nic->mem);
+    return err;
+}
+
+static void tables_free(struct nic *nic)
+{
+    free(nic->qpn_slot);
+    if (nic->config.train == NULL)
+        free(nic->train);
+    free(nic);
+}
+
 int nic_create(const struct nic_config *config, struct nic **out)
 {
     struct nic *nic = calloc(1, sizeof(*nic));
     if (nic == NULL)
         return -ENOMEM;
-    nic->config = *config;
-    if (nic->config.window_bytes == 0)
-        nic->config.window_bytes = WINDOW_BYTES_DEFAULT;
-    if (nic->config.max_qp_wr == 0 || nic->config.max_qp_wr > MAX_WR)
-        nic->config.max_qp_wr = MAX_WR;
+    nic->config = granted_config(config);
     rng_init(&nic->rng, config->seed);
-    int err = mem_init(&nic->mem, rng_next(&nic->rng));
+    int err = tables_create(nic);
     if (err != 0) {
-        free(nic);
-        return err;
-    }
-    nic->mem.fetch = config->fetch;
-    nic->mem.store = config->store;
-    err = gsi_init(&nic->gsi, config->gsi_mads,
-                   config->gsi_mads ? rng_below(&nic->rng, 1u << 24) : 0);
-    if (err != 0) {
-        mem_fini(&nic->mem);
-        free(nic);
+        tables_free(nic);
         return err;
     }
     xrc_init(nic);
-    lock_init(&nic->mcast.lock);
+    mcast_init(nic);
     lock_init(&nic->table_lock);
     lock_init(&nic->sched_lock);
     TAILQ_INIT(&nic->ready);
@@ -58,7 +96,7 @@ int nic_create(const struct nic_config *config, struct nic **out)
     TAILQ_INIT(&nic->held);
     atomic_store(&nic->first_held_ns, UINT64_MAX);
     heap_init(&nic->timers);
-    nic->train.max_bytes = TRAIN_MAX_BYTES;
+    nic->train->max_bytes = TRAIN_MAX_BYTES;
     atomic_store(&nic->first_deadline_ns, UINT64_MAX);
     *out = nic;
     return 0;
@@ -69,27 +107,27 @@ void nic_destroy(struct nic *nic)
     assert(nic->qp_count == 0);
     assert(atomic_load(&nic->objects) == 0);
     assert(nic->mcast.count == 0);
-    for (unsigned i = 0; i < QPN_SLOTS; i++)
+    for (unsigned i = 0; i < nic->config.max_slots; i++)
         free(nic->qpn_slot[i]);
     heap_fini(&nic->timers);
     mem_fini(&nic->mem);
     gsi_fini(&nic->gsi);
     xrc_fini(nic);
-    lock_fini(&nic->mcast.lock);
+    mcast_fini(nic);
     lock_fini(&nic->table_lock);
     lock_fini(&nic->sched_lock);
-    free(nic);
+    tables_free(nic);
 }
 
 int nic_add_qpns(struct nic *nic, uint32_t slot)
 {
-    assert(slot < QPN_SLOTS);
+    assert(slot < nic->config.max_slots);
     int err = 0;
     lock_take(&nic->table_lock);
     if (nic->qpn_slot[slot] != NULL) {
         err = -EEXIST;
     } else {
-        nic->qpn_slot[slot] = calloc(QPN_PER_SLOT, sizeof(*nic->qpn_slot[slot]));
+        nic->qpn_slot[slot] = calloc(nic->config.max_qp, sizeof(*nic->qpn_slot[slot]));
         if (nic->qpn_slot[slot] == NULL)
             err = -ENOMEM;
     }
@@ -108,20 +146,20 @@ static uint32_t qpn_draw(struct nic *nic)
 {
     uint32_t slots[QPN_SLOTS];
     uint32_t n = 0;
-    for (uint32_t i = 0; i < QPN_SLOTS; i++)
+    for (uint32_t i = 0; i < nic->config.max_slots; i++)
         if (nic->qpn_slot[i] != NULL)
             slots[n++] = i;
     if (n == 0)
         return 0;
     for (unsigned i = 0; i < QPN_TRIES; i++) {
         uint32_t slot = slots[rng_below(&nic->rng, n)];
-        uint32_t number = rng_below(&nic->rng, QPN_PER_SLOT);
+        uint32_t number = rng_below(&nic->rng, nic->config.max_qp);
         uint32_t qpn = slot << QPN_SLOT_BITS | number;
         if (qpn_usable(qpn) && atomic_load(&nic->qpn_slot[slot][number]) == NULL)
             return qpn;
     }
     for (uint32_t s = 0; s < n; s++)
-        for (uint32_t number = 0; number < QPN_PER_SLOT; number++) {
+        for (uint32_t number = 0; number < nic->config.max_qp; number++) {
             uint32_t qpn = slots[s] << QPN_SLOT_BITS | number;
             if (qpn_usable(qpn) && atomic_load(&nic->qpn_slot[slots[s]][number]) == NULL)
                 return qpn;
@@ -166,10 +204,11 @@ void nic_unlist_qp(struct qp *qp)
 
 struct qp *nic_find_qp(const struct nic *nic, uint32_t qpn)
 {
-    _Atomic(struct qp *) *slot = nic->qpn_slot[qpn >> QPN_SLOT_BITS];
-    if (slot == NULL)
+    uint32_t slot = qpn >> QPN_SLOT_BITS, number = qpn & (QPN_PER_SLOT - 1);
+    if (slot >= nic->config.max_slots || number >= nic->config.max_qp ||
+        nic->qpn_slot[slot] == NULL)
         return NULL;
-    return atomic_load_explicit(&slot[qpn & (QPN_PER_SLOT - 1)], memory_order_acquire);
+    return atomic_load_explicit(&nic->qpn_slot[slot][number], memory_order_acquire);
 }
 
 static void first_deadline_update(struct nic *nic)
@@ -548,10 +587,10 @@ bool nic_output(struct nic *nic, uint64_t now_ns, struct nic_sink *sink, unsigne
 {
     unsigned trains = 0;
     /* Few and small, and whole connections wait for them; but one train a call. */
-    if (max_trains > 0 && gsi_next_train(nic, &nic->train)) {
-        train_count(nic, &nic->train);
-        sink->train(sink, &nic->train);
-        gsi_sent(nic, &nic->train);
+    if (max_trains > 0 && gsi_next_train(nic, nic->train)) {
+        train_count(nic, nic->train);
+        sink->train(sink, nic->train);
+        gsi_sent(nic, nic->train);
         trains++;
     }
     while (trains < max_trains) {
@@ -562,9 +601,9 @@ bool nic_output(struct nic *nic, uint64_t now_ns, struct nic_sink *sink, unsigne
         unsigned turn = 0;
         bool room = true;
         while (turn < TRAINS_PER_TURN && trains + turn < max_trains &&
-               (room = qp_has_room(qp, now_ns, sink)) && qp_next_train(qp, now_ns, &nic->train)) {
-            train_count(nic, &nic->train);
-            sink->train(sink, &nic->train);
+               (room = qp_has_room(qp, now_ns, sink)) && qp_next_train(qp, now_ns, nic->train)) {
+            train_count(nic, nic->train);
+            sink->train(sink, nic->train);
             if (qp_unreliable(qp))
                 unreliable_sent(qp);
             turn++;

@@ -36,7 +36,15 @@ struct nic_config {
     uint64_t seed;         /* for QPNs and keys; from the operating system's randomness when live */
     uint32_t window_bytes; /* what one QP may have in flight towards a peer; 0: 256 KiB */
     uint32_t max_qp_wr;    /* 0: MAX_WR */
-    uint32_t gsi_mads;     /* MADs that may wait at QP 1, each way; 0: QP 1 is not served */
+    /* Limits that its tables are made for, rounded up to powers of two; 0: as much as there can be.
+     * Live a table costs nothing before it is used; a thousand simulated NICs take what they need.
+     */
+    uint32_t max_qp;        /* of a slot: QPNs are below it there */
+    uint32_t max_mr;        /* regions and windows; MAX_MR */
+    uint32_t max_rd_atomic; /* of a QP, each side; MAX_RD_ATOMIC */
+    uint32_t max_slots;     /* those that nic_add_qpns may be given are below it */
+    struct train *train;    /* nic_output's scratch, shared by NICs of one thread; NULL: its own */
+    uint32_t gsi_mads;      /* MADs that may wait at QP 1, each way; 0: QP 1 is not served */
     /* How the bytes of on-demand regions are reached, which another thread may unmap at any moment:
      * n bytes, at most a packet's, from or to such memory, `to` with its last byte last. false: not
      * there, or not writable; never a fault. NULL: as other memory. */
@@ -54,7 +62,7 @@ struct nic {
     _Atomic uint32_t objects; /* PDs, CQs and XRC domains alive */
     struct lock table_lock;   /* guards qpn_slot writers and the generator */
     struct rng rng;
-    _Atomic(struct qp *) *qpn_slot[QPN_SLOTS]; /* QPN_PER_SLOT each, or NULL: not ours */
+    _Atomic(struct qp *) **qpn_slot; /* max_slots of max_qp each, or NULL: not ours */
     uint32_t qp_count;
     /* Scheduler: who has something to send, when what is due, what the host must hear. */
     struct lock sched_lock;
@@ -72,13 +80,13 @@ struct nic {
     _Atomic uint64_t first_held_ns;     /* the same of held */
     _Atomic uint64_t now_ns;            /* as last told */
     _Atomic bool cq_purge_due;
-    struct train train; /* nic_output's scratch */
+    struct train *train; /* nic_output's scratch */
 };
 
 int nic_create(const struct nic_config *config, struct nic **out); /* 0, -EINVAL or -ENOMEM */
 /* All objects must be gone. */
 void nic_destroy(struct nic *nic);
-/* QPNs of this slot (0..QPN_SLOTS-1) are ours from now on. 0, -EEXIST or -ENOMEM. */
+/* QPNs of this slot (below max_slots) are ours from now on. 0, -EEXIST or -ENOMEM. */
 int nic_add_qpns(struct nic *nic, uint32_t slot);
 /* All QPNs of all slots are in use. */
 bool nic_out_of_qpns(struct nic *nic);

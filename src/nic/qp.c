@@ -140,6 +140,39 @@ static void count_parts(const struct qp *qp, uint32_t n)
         atomic_fetch_add(&qp->srq->users, n);
 }
 
+/* Whose responder answers READs and atomics. */
+static bool has_replies(enum qp_type type)
+{
+    return type == QP_TYPE_RC || type == QP_TYPE_XRC_TGT;
+}
+
+/* SGEs of the largest receive that it can be given. */
+static uint32_t recv_sges(const struct qp_init *init, const struct nic_qp_cap *cap)
+{
+    if (init->srq != NULL)
+        return init->srq->rq.max_sge;
+    return init->type == QP_TYPE_XRC_TGT ? MAX_SGE : cap->max_recv_sge;
+}
+
+/* The QP, and behind it in one piece what its parts point to. */
+static struct qp *parts_create(const struct nic *nic, const struct qp_init *init)
+{
+    struct nic_qp_cap cap = granted_cap(init);
+    size_t depth = has_replies(init->type) ? nic->config.max_rd_atomic : 0;
+    size_t sges = recv_sges(init, &cap);
+    struct qp *qp =
+        calloc(1, sizeof(*qp) + 2 * depth * sizeof(struct reply) +
+                      depth * sizeof(struct saved_atomic) + sges * sizeof(struct nic_sge));
+    if (qp == NULL)
+        return NULL;
+    qp->cap = cap;
+    qp->resp.depth = (uint32_t)depth;
+    qp->resp.reply = (struct reply *)(qp + 1);
+    qp->resp.atomic = (struct saved_atomic *)(qp->resp.reply + 2 * depth);
+    qp->recv.sge = (struct nic_sge *)(qp->resp.atomic + depth);
+    return qp;
+}
+
 int qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 {
     struct qp *qp;
@@ -147,7 +180,7 @@ int qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 
     if (err != 0)
         return err;
-    qp = calloc(1, sizeof(*qp));
+    qp = parts_create(nic, init);
     if (qp == NULL)
         return -ENOMEM;
     qp->nic = nic;
@@ -159,7 +192,6 @@ int qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
     qp->sq_sig_all = init->sq_sig_all;
     qp->udp_sport = init->udp_sport;
     qp->block_self_loopback = init->block_self_loopback;
-    qp->cap = granted_cap(init);
     for (int i = 0; i < QP_EVENT_COUNT; i++)
         event_init(&qp->event[i], event_type[i], EVENT_OBJECT_QP, init->owner);
     if (init_queues(qp) != 0) {
@@ -202,7 +234,7 @@ static void enter_reset(struct qp *qp)
     wq_clear(qp);
     qp->attr = (struct nic_qp_attr){0};
     qp->req = (struct requester){0};
-    qp->resp = (struct responder){0};
+    responder_clear(qp);
     qp->pacer = (struct pacer){0};
     qp->sqd_pending = false;
 }
@@ -242,27 +274,29 @@ static bool access_valid(unsigned access)
 }
 
 /* Are the values that the mask names in range? */
-static bool values_valid(const struct nic_qp_attr *a, unsigned mask)
+static bool values_valid(const struct nic *nic, const struct nic_qp_attr *a, unsigned mask)
 {
+    uint32_t rd_atomic = nic->config.max_rd_atomic;
+
     const struct {
         unsigned bit;
         bool ok;
     } check[] = {
-        {QP_ATTR_ACCESS_FLAGS,                      access_valid(a->access_flags)         },
-        {QP_ATTR_PKEY_INDEX,                        a->pkey_index == 0                    },
-        {QP_ATTR_PORT,                              a->port_num == 1                      },
-        {QP_ATTR_PATH_MTU,                          mtu_valid(a)                          },
-        {QP_ATTR_TIMEOUT,                           a->timeout <= 31                      },
-        {QP_ATTR_RETRY_CNT,                         a->retry_cnt <= 7                     },
-        {QP_ATTR_RNR_RETRY,                         a->rnr_retry <= 7                     },
-        {QP_ATTR_RQ_PSN,                            a->rq_psn <= 0xffffff                 },
-        {QP_ATTR_SQ_PSN,                            a->sq_psn <= 0xffffff                 },
-        {QP_ATTR_MAX_QP_RD_ATOMIC,                  a->max_rd_atomic <= MAX_RD_ATOMIC     },
-        {QP_ATTR_MAX_DEST_RD_ATOMIC,                a->max_dest_rd_atomic <= MAX_RD_ATOMIC},
-        {QP_ATTR_MIN_RNR_TIMER,                     a->min_rnr_timer <= 31                },
-        {QP_ATTR_DEST_QPN,                          a->dest_qpn <= 0xffffff               },
+        {QP_ATTR_ACCESS_FLAGS,                      access_valid(a->access_flags)     },
+        {QP_ATTR_PKEY_INDEX,                        a->pkey_index == 0                },
+        {QP_ATTR_PORT,                              a->port_num == 1                  },
+        {QP_ATTR_PATH_MTU,                          mtu_valid(a)                      },
+        {QP_ATTR_TIMEOUT,                           a->timeout <= 31                  },
+        {QP_ATTR_RETRY_CNT,                         a->retry_cnt <= 7                 },
+        {QP_ATTR_RNR_RETRY,                         a->rnr_retry <= 7                 },
+        {QP_ATTR_RQ_PSN,                            a->rq_psn <= 0xffffff             },
+        {QP_ATTR_SQ_PSN,                            a->sq_psn <= 0xffffff             },
+        {QP_ATTR_MAX_QP_RD_ATOMIC,                  a->max_rd_atomic <= rd_atomic     },
+        {QP_ATTR_MAX_DEST_RD_ATOMIC,                a->max_dest_rd_atomic <= rd_atomic},
+        {QP_ATTR_MIN_RNR_TIMER,                     a->min_rnr_timer <= 31            },
+        {QP_ATTR_DEST_QPN,                          a->dest_qpn <= 0xffffff           },
  /* Path migration: adapters may lack it, and this one does. */
-        {QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE, false                                 },
+        {QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE, false                             },
     };
 
     for (size_t i = 0; i < sizeof(check) / sizeof(check[0]); i++) {
@@ -343,7 +377,7 @@ static int modify(struct qp *qp, const struct nic_qp_attr *attr, unsigned mask)
 
     if ((mask & QP_ATTR_CUR_STATE) && attr->cur_state != from)
         return -EINVAL;
-    if (!qp_table_allows(qp->type, from, to, mask) || !values_valid(attr, mask))
+    if (!qp_table_allows(qp->type, from, to, mask) || !values_valid(qp->nic, attr, mask))
         return -EINVAL;
     /* IBA 10.3.1: attributes of the send queue may change once it has drained, not before. */
     if (from == QP_STATE_SQD && to == QP_STATE_SQD && qp->sqd_pending &&
@@ -438,13 +472,13 @@ static void purge_one(struct qp *qp)
 
 void qp_purge_overflowed(struct nic *nic)
 {
-    for (uint32_t slot = 0; slot < QPN_SLOTS; slot++) {
+    for (uint32_t slot = 0; slot < nic->config.max_slots; slot++) {
         _Atomic(struct qp *) *entry;
 
         lock_take(&nic->table_lock);
         entry = nic->qpn_slot[slot];
         lock_drop(&nic->table_lock);
-        for (uint32_t i = 0; entry != NULL && i < QPN_PER_SLOT; i++) {
+        for (uint32_t i = 0; entry != NULL && i < nic->config.max_qp; i++) {
             struct qp *qp = atomic_load_explicit(&entry[i], memory_order_acquire);
 
             if (qp != NULL)

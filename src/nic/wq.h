@@ -100,8 +100,8 @@ struct recv_current {
     uint64_t wr_id;
     uint32_t num_sge;
     uint32_t length;
-    uint32_t xrc_srqn; /* XRC TGT: that it came from */
-    struct nic_sge sge[MAX_SGE];
+    uint32_t xrc_srqn;   /* XRC TGT: that it came from */
+    struct nic_sge *sge; /* as many as a receive of its queue can have */
 };
 
 /* 0 or -ENOMEM. datagrams: each WQE has a destination of its own. */

@@ -140,7 +140,8 @@ static void wq_srq_create__limit_from_the_start(void **state)
 {
     struct objects *o = *state;
     struct srq *srq;
-    struct recv_current current;
+    struct nic_sge sge;
+    struct recv_current current = {.sge = &sge};
     struct nic_recv_wr wr = {.wr_id = 1};
     struct nic_event e;
     uint32_t max_wr = 4, max_sge = 1;

@@ -112,7 +112,7 @@ static void check_direction_step(struct world *w, struct direction *d)
         op_end(&d->op[qp->sq.head - 1]) > executed)
         world_fail(w, "pair %d node %d: op %u is complete, the peer has only %u of PSN %u", d->pair,
                    d->from, qp->sq.head - 1, executed, op_end(&d->op[qp->sq.head - 1]));
-    if (peer != NULL && peer->resp.reply_tail - peer->resp.reply_head > MAX_REPLIES)
+    if (peer != NULL && peer->resp.reply_tail - peer->resp.reply_head > 2 * peer->resp.depth)
         world_fail(w, "pair %d: reply queue over its limit", d->pair);
 }
 

@@ -13,13 +13,13 @@
 
 static struct reply *reply_at(struct responder *r, uint32_t index)
 {
-    return &r->reply[index % MAX_REPLIES];
+    return &r->reply[index & (2 * r->depth - 1)];
 }
 
 bool replay_queue(struct qp *qp, const struct reply *reply)
 {
     struct responder *r = &qp->resp;
-    if (r->reply_tail - r->reply_head == MAX_REPLIES)
+    if (r->reply_tail - r->reply_head == 2 * r->depth)
         return false;
     *reply_at(r, r->reply_tail) = *reply;
     r->reply_tail++;
@@ -30,7 +30,7 @@ uint32_t replay_count(const struct responder *r, bool replayed, bool flushes)
 {
     uint32_t n = 0;
     for (uint32_t i = r->reply_head; i != r->reply_tail; i++) {
-        const struct reply *q = &r->reply[i % MAX_REPLIES];
+        const struct reply *q = &r->reply[i & (2 * r->depth - 1)];
         n += q->replayed == replayed && q->is_flush == flushes;
     }
     return n;
@@ -39,7 +39,7 @@ uint32_t replay_count(const struct responder *r, bool replayed, bool flushes)
 void replay_save_atomic(struct qp *qp, struct psn psn, uint8_t opcode, uint64_t original)
 {
     struct responder *r = &qp->resp;
-    r->atomic[r->atomic_next % MAX_RD_ATOMIC] =
+    r->atomic[r->atomic_next & (r->depth - 1)] =
         (struct saved_atomic){.valid = true, .psn = psn, .opcode = opcode, .original = original};
     r->atomic_next++;
 }
@@ -48,8 +48,8 @@ static const struct saved_atomic *find_atomic(const struct responder *r, struct 
                                               uint8_t opcode)
 {
     /* The newest first: an old one may be a round of all PSNs old. */
-    for (uint32_t i = 1; i <= MAX_RD_ATOMIC; i++) {
-        const struct saved_atomic *a = &r->atomic[(r->atomic_next - i) % MAX_RD_ATOMIC];
+    for (uint32_t i = 1; i <= r->depth; i++) {
+        const struct saved_atomic *a = &r->atomic[(r->atomic_next - i) & (r->depth - 1)];
         if (a->valid && psn_eq(a->psn, psn) && a->opcode == opcode)
             return a;
     }
@@ -82,7 +82,7 @@ static void insert_by_psn(struct qp *qp, const struct reply *reply)
 {
     struct responder *r = &qp->resp;
     uint32_t replays = replay_count(r, true, false) + replay_count(r, true, true);
-    if (replays == MAX_RD_ATOMIC || !replay_queue(qp, reply)) {
+    if (replays == r->depth || !replay_queue(qp, reply)) {
         nic_count(qp->nic, COUNTER_resp_dropped_replays, 1);
         return;
     }

@@ -15,10 +15,18 @@
 #include "wire/opcode.h"
 #include "wire/roce.h"
 
+void responder_clear(struct qp *qp)
+{
+    struct responder *r = &qp->resp;
+    *r = (struct responder){.reply = r->reply, .atomic = r->atomic, .depth = r->depth};
+    for (uint32_t i = 0; i < r->depth; i++)
+        r->atomic[i].valid = false;
+}
+
 void responder_start(struct qp *qp)
 {
     struct responder *r = &qp->resp;
-    *r = (struct responder){0};
+    responder_clear(qp);
     r->epsn = psn_make(qp->attr.rq_psn);
     r->ack_psn = psn_add(r->epsn, 0xffffff);
     r->pd = qp->pd;
@@ -117,7 +125,7 @@ enum resp_verdict responder_check_reply(struct qp *qp)
     uint32_t others = replay_count(&qp->resp, false, false);
     if (others >= qp->attr.max_dest_rd_atomic)
         return V_NAK_INVALID; /* more outstanding than agreed */
-    if (others + replay_count(&qp->resp, false, true) < MAX_RD_ATOMIC)
+    if (others + replay_count(&qp->resp, false, true) < qp->resp.depth)
         return V_GO_ON;
     nic_count(qp->nic, COUNTER_resp_dropped_requests, 1);
     return V_DROP;
@@ -532,7 +540,7 @@ static enum emit emit_next(struct qp *qp, struct train *t)
     struct responder *r = &qp->resp;
     if (r->reply_head == r->reply_tail)
         return emit_ack(qp, t);
-    struct reply *reply = &r->reply[r->reply_head % MAX_REPLIES];
+    struct reply *reply = &r->reply[r->reply_head & (2 * r->depth - 1)];
     return reply->is_atomic ? emit_atomic(qp, reply, t) : emit_read(qp, reply, t);
 }
 

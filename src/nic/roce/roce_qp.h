@@ -65,10 +65,6 @@ struct reply {
     const struct pd *pd; /* READ: that the rkey is of */
 };
 
-enum {
-    MAX_REPLIES = 2 * MAX_RD_ATOMIC, /* as many new ones as agreed, and as many replays */
-};
-
 /* A finished atomic, kept for duplicates. */
 struct saved_atomic {
     bool valid;
@@ -101,7 +97,8 @@ struct responder {
     uint32_t write_rkey;
     uint32_t write_length;
     /* What to answer: replies in PSN order, then one ACK or NAK that covers all before epsn. */
-    struct reply reply[MAX_REPLIES];
+    struct reply *reply; /* 2 * depth: as many new ones as can be agreed, and as many replays */
+    uint32_t depth;      /* the NIC's max_rd_atomic; 0: of a type without such requests */
     uint32_t reply_head, reply_tail; /* free-running */
     bool ack_due;
     bool nak_due;
@@ -110,7 +107,7 @@ struct responder {
     bool nak_outstanding;   /* one NAK a gap; cleared when the expected PSN arrives */
     struct psn dropped_end; /* one past the highest PSN dropped since the last NAK was made */
     bool failed;            /* a fatal NAK is the last word; the QP goes to ERR once it is out */
-    struct saved_atomic atomic[MAX_RD_ATOMIC];
+    struct saved_atomic *atomic; /* depth */
     uint32_t atomic_next;
     bool comm_est; /* first packet seen and told */
     bool awaited;  /* it is told after RTR, too */
@@ -183,6 +180,8 @@ bool responder_next(struct qp *qp, uint64_t now_ns, struct train *t);
 bool responder_hurries(const struct qp *qp);
 /* An ACK that is due, when nothing else is, behind the requests of a train, if it fits there. */
 void responder_add_ack(struct qp *qp, struct train *t);
+/* As it was when it was made. */
+void responder_clear(struct qp *qp);
 void responder_start(struct qp *qp); /* INIT -> RTR */
 /* For all connected services: a packet came; */
 void responder_heard(struct qp *qp);
