@@ -19,11 +19,14 @@ static uint32_t message_bytes(const struct fabric *f, uint32_t flow)
     return work->message_bytes != 0 ? work->message_bytes : ENGINE_MESSAGE_BYTES;
 }
 
-/* Work requests of the flow that may be posted at once. */
+/* Work requests of the flow that may be posted at once; no more than it has messages. */
 static uint32_t depth(const struct fabric *f, uint32_t flow)
 {
-    uint32_t n = ENGINE_POSTED_BYTES / message_bytes(f, flow);
-    return n < ENGINE_POSTED ? n : ENGINE_POSTED;
+    uint32_t bytes = message_bytes(f, flow), n = ENGINE_POSTED_BYTES / bytes;
+    uint64_t messages = (f->flow_spec[flow].bytes - 1) / bytes + 1;
+    if (n > ENGINE_POSTED)
+        n = ENGINE_POSTED;
+    return messages < n ? (uint32_t)messages : n;
 }
 
 static bool takes_receives(const struct fabric *f, uint32_t flow)
@@ -36,7 +39,7 @@ struct nic_qp_cap verbs_cap(const struct fabric *f, uint32_t flow, unsigned side
 {
     struct nic_qp_cap cap = {1, 1, 1, 1, 0};
     if (side == engine_asks(f, flow))
-        cap.max_send_wr = depth(f, flow) + 1;
+        cap.max_send_wr = depth(f, flow);
     else if (takes_receives(f, flow))
         cap.max_recv_wr = f->flow_spec[flow].work.receives + 1;
     return cap;
