@@ -30,6 +30,8 @@ import tree
 from tree import ROOT
 
 WANTED = ("src/", "include/", "tests/", "tools/", "docs/man/", "meson", "LICENSE")
+# What the build itself runs.
+WANTED += ("scripts/embed.py", "scripts/take_charts.py")
 # Cheap first. Suite: what `tests/<suite>/test_*` may notice.
 SUITES = ("wire", "nic", "script", "cm", "golden", "world", "port")
 TEST_SECONDS = 30  # a test that needs more hangs, which is noticed as well

@@ -317,15 +317,14 @@ uint64_t nic_deadline(const struct nic *nic)
     return timer < held ? timer : held;
 }
 
-/* For what happens without being told the time. */
-static void tell_time(struct nic *nic, uint64_t now_ns)
+void nic_tell_time(struct nic *nic, uint64_t now_ns)
 {
     atomic_store_explicit(&nic->now_ns, now_ns, memory_order_relaxed);
 }
 
 void nic_advance(struct nic *nic, uint64_t now_ns)
 {
-    tell_time(nic, now_ns);
+    nic_tell_time(nic, now_ns);
     if (atomic_exchange(&nic->cq_purge_due, false))
         qp_purge_overflowed(nic);
     moderation_expire(nic, now_ns);
@@ -432,7 +431,7 @@ void nic_input(struct nic *nic, uint64_t now_ns, const struct rx_packet *packets
 {
     struct qp *qp = NULL; /* locked */
     struct input_total t = {0};
-    tell_time(nic, now_ns);
+    nic_tell_time(nic, now_ns);
     for (unsigned i = 0; i < n; i++) {
         const struct rx_packet *p = &packets[i];
         if (!p->icrc_ok) {
@@ -586,6 +585,7 @@ static bool qp_has_room(struct qp *qp, uint64_t now_ns, struct nic_sink *sink)
 bool nic_output(struct nic *nic, uint64_t now_ns, struct nic_sink *sink, unsigned max_trains)
 {
     unsigned trains = 0;
+    nic_tell_time(nic, now_ns);
     /* Few and small, and whole connections wait for them; but one train a call. */
     if (max_trains > 0 && gsi_next_train(nic, nic->train)) {
         train_count(nic, nic->train);

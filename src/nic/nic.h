@@ -99,6 +99,8 @@ void nic_retry(struct nic *nic);
 /* Earliest time at which nic_advance has work, UINT64_MAX when never. */
 uint64_t nic_deadline(const struct nic *nic);
 void nic_advance(struct nic *nic, uint64_t now_ns);
+/* For what is done next without a time, qp_modify; the three above are told it anyhow. */
+void nic_tell_time(struct nic *nic, uint64_t now_ns);
 
 static inline bool nic_has_output(const struct nic *nic)
 {

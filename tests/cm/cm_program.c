@@ -61,6 +61,13 @@ static void give_back(struct cm_world *w, struct side *s)
     cm_world_drain(w, s->node);
 }
 
+/* Which connections are extended ones is no choice of the tape: what happens is up to that alone.
+ */
+static bool is_xrc(const struct cm_world *w, const struct side *s)
+{
+    return !s->sidr && (index_of(w, s) + w->seed) % 3 == 0;
+}
+
 struct side *program_connect(struct cm_world *w, unsigned node, unsigned target, bool sidr,
                              uint32_t qpn)
 {
@@ -73,6 +80,7 @@ struct side *program_connect(struct cm_world *w, unsigned node, unsigned target,
     s->active = true;
     s->sidr = sidr;
     s->target = target;
+    s->xrc = is_xrc(w, s);
     const struct cm_path path = {
         .local = cm_world_addr(node), .remote = cm_world_addr(target), .hop_limit = 64};
     const struct cm_req req = {
@@ -85,6 +93,8 @@ struct side *program_connect(struct cm_world *w, unsigned node, unsigned target,
         .pkey = 0xffff,
         .path_mtu = 3,
         .primary = {.local_ack_timeout = WORLD_ACK_CODE},
+        .transport = s->xrc ? CM_TRANSPORT_EXTENDED : CM_TRANSPORT_RC,
+        .transport_extended = s->xrc ? CM_TRANSPORT_EXTENDED_XRC : 0,
     };
     const struct cm_sidr_req sidr_req = {.service_id = 7, .pkey = 0xffff};
     struct cm *cm = w->node[node].cm;
@@ -130,6 +140,8 @@ static void on_req(struct cm_world *w, unsigned node, const struct cm_event *e)
         cm_world_fail(w, "node %u hears a REQ that nobody sent", node);
         return;
     }
+    if (!sidr && (e->xrc != from->xrc || cm_msg_req_is_xrc(&e->msg.req) != from->xrc))
+        cm_world_fail(w, "node %u hears a REQ of another kind", node);
     if (e->listen == NULL || e->listen != w->node[node].listener)
         cm_world_fail(w, "node %u hears a REQ at no listener", node);
     struct side *s = new_side(w, node);
@@ -137,6 +149,7 @@ static void on_req(struct cm_world *w, unsigned node, const struct cm_event *e)
         return;
     s->id = e->id;
     s->sidr = sidr;
+    s->xrc = from->xrc;
     s->partner = index_of(w, from);
     s->has_partner = true;
     cm_set_owner(e->id, s);
@@ -149,8 +162,8 @@ static void on_rep(struct cm_world *w, struct side *s, const struct cm_event *e)
 {
     struct side *from = side_named(w, e->msg.rep.private_data);
     if (!s->active || s->ready || s->ended || from == NULL || from->active || !from->accepted ||
-        from->partner != index_of(w, s) || e->msg.rep.local_qpn != from->qpn ||
-        e->msg.rep.starting_psn != from->psn) {
+        from->partner != index_of(w, s) || e->xrc != s->xrc ||
+        cm_msg_rep_qpn(&e->msg.rep, e->xrc) != from->qpn || e->msg.rep.starting_psn != from->psn) {
         cm_world_fail(w, "side %u hears a REP that nobody sent to it", index_of(w, s));
         return;
     }
@@ -177,10 +190,15 @@ static void check_one_per_qp(struct cm_world *w, const struct side *s)
 static void on_established(struct cm_world *w, struct side *s)
 {
     const struct side *peer = &w->side[s->partner];
+    struct cm_ends ends;
     bool good = s->has_partner && (s->active ? s->ready : s->accepted && peer->ready);
     if (!good || s->disconnected || s->ended)
         cm_world_fail(w, "side %u is established too early or too late", index_of(w, s));
     check_one_per_qp(w, s);
+    cm_id_ends(s->id, &ends);
+    if (s->xrc != peer->xrc || ends.local_qpn != s->qpn || ends.remote_qpn != peer->qpn)
+        cm_world_fail(w, "side %u is connected to another QP", index_of(w, s));
+    w->xrc_count += s->xrc;
     s->established = true;
     end_of(w, s, OUTCOME_ESTABLISHED);
     unsigned what = s->ideal || w->stopped ? 0 : tape_below(w->tape, 4);
@@ -317,7 +335,7 @@ void program_events(struct cm_world *w, unsigned node)
             on_req(w, node, &e);
             continue;
         }
-        if (s == NULL || s->id != e.id || s->node != node) {
+        if (s == NULL || s->id != e.id || s->node != node || s->xrc != e.xrc) {
             cm_world_fail(w, "node %u: an event for nobody", node);
             return;
         }

@@ -50,6 +50,7 @@ struct side {
     unsigned node, life;                                /* of the node when it was made */
     struct cm_id *id;                                   /* NULL: given back, or gone with a crash */
     bool active, sidr, ideal;                           /* ideal: begun after the faults stopped */
+    bool xrc;                                           /* initiator or target */
     bool accepted, rejected, ready, destroyed, crashed; /* what it did, or befell it */
     bool established, disconnected, ended;              /* events that it saw */
     bool mra;                                           /* waits longer than usual */
@@ -96,7 +97,7 @@ struct cm_world {
     bool faultless, crashes, stopped, closing; /* stopped: no faults any more */
     uint64_t stop_ns;
     uint32_t loss_ppm, dup_ppm, delay_ms;
-    unsigned crash_count, established_count, rejected_count, unreachable_count;
+    unsigned crash_count, established_count, rejected_count, unreachable_count, xrc_count;
     bool trace;
     bool failed;
     char why[WORLD_WHY];

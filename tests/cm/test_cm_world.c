@@ -12,7 +12,7 @@
 enum { GROUPS = 10, SEEDS = 3000, LONG_FACTOR = 20 };
 
 static struct cm_world world;
-static unsigned long established, rejected, unreachable, crashes;
+static unsigned long established, xrc, rejected, unreachable, crashes;
 
 static bool run_seed(uint64_t seed)
 {
@@ -20,6 +20,7 @@ static bool run_seed(uint64_t seed)
     tape_seed(&tape, seed);
     if (cm_world_run(&world, &tape, seed)) {
         established += world.established_count;
+        xrc += world.xrc_count;
         rejected += world.rejected_count;
         unreachable += world.unreachable_count;
         crashes += world.crash_count;
@@ -39,9 +40,9 @@ static int report(unsigned number, bool ok, const char *name)
 /* A world in which nothing of a kind ever happens tests nothing of it. */
 static bool all_kinds(void)
 {
-    printf("# established %lu, rejected %lu, unreachable %lu, crashes %lu\n", established, rejected,
-           unreachable, crashes);
-    return established > 100 && rejected > 100 && unreachable > 10 && crashes > 100;
+    printf("# established %lu (XRC %lu), rejected %lu, unreachable %lu, crashes %lu\n", established,
+           xrc, rejected, unreachable, crashes);
+    return established > 100 && xrc > 100 && rejected > 100 && unreachable > 10 && crashes > 100;
 }
 
 static int run_all(uint64_t from, uint64_t seeds)

@@ -515,6 +515,31 @@ static void requests__idle_queue_pair_sleeps(void **state)
     assert_int_equal(nic_deadline(rig.o.nic), UINT64_MAX);
 }
 
+/* What went out before a silence has been paid for at the rate of then, whoever told of the time.
+ */
+static void requests__slower_after_a_silence(void **state)
+{
+    for (int output = 0; output < 2; output++) {
+        setup(state);
+        bring(0, QP_TYPE_UC);
+        assert_int_equal(limit(0, 800000, 100000), 0);
+        post(0, 50, 0);
+        run_until(START);
+        assert_in_range(rig.bytes[0], 50 * WR_BYTES, 100000);
+        rig.now += 1 * MS; /* the old rate pays 100,000 bytes in it, the new one 1,000 */
+        if (output)
+            assert_false(nic_output(rig.o.nic, rig.now, &rig.sink, 4));
+        else
+            nic_tell_time(rig.o.nic, rig.now);
+        assert_int_equal(limit(0, 8000, 2000), 0);
+        uint64_t before = rig.bytes[0];
+        post(0, 2, 0);
+        nic_output(rig.o.nic, rig.now, &rig.sink, 4);
+        assert_true(rig.bytes[0] > before);
+        teardown(state);
+    }
+}
+
 /* In which states it may be set, and of whom. */
 static void qp_modify__rate_limit(void **state)
 {
@@ -557,6 +582,7 @@ int main(void)
         cmocka_unit_test(pacer_limit__changed_in_mid_flow),
         cmocka_unit_test(requests__of_each_type),
         cmocka_unit_test(requests__burst_of_less_than_a_packet),
+        cmocka_unit_test(requests__slower_after_a_silence),
         cmocka_unit_test_setup_teardown(requests__as_fast_as_may_be_without_a_limit, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(requests__slowest, setup, teardown),

@@ -190,10 +190,12 @@ void build_start(struct world *w, int pair, int side)
         .max_rd_atomic = o->rd_atomic[e->node],
         .sq_psn = world_direction(w, pair, side, true)->psn,
     };
+    unsigned paced = pace_mask(w, e, &a);
     int err = qp_modify(w->node[e->node].slot[e->slot].qp, &a,
                         QP_ATTR_STATE | QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT |
-                            QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC);
+                            QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC | paced);
     assert(err == 0);
+    pace_begin(w, e);
 }
 
 static void connect_end(struct world *w, int pair, int side)
@@ -208,6 +210,7 @@ static void connect_end(struct world *w, int pair, int side)
         .path = {.local = w->node[e->node].addr,
                  .remote = w->node[peer->node].addr,
                  .udp_sport = (uint16_t)(0xc000 + pair),
+                 .rate = e->path_rate & 0xfff,
                  .hop_limit = 64},
         .path_mtu_bytes = (uint16_t)o->mtu,
         .min_rnr_timer = o->rnr_timer,
@@ -219,6 +222,7 @@ static void connect_end(struct world *w, int pair, int side)
     s->pair = pair;
     s->side = side;
     s->last_wqes = s->fatals = s->comm_ests = 0;
+    s->paced = (struct paced){0};
     int err = qp_modify(s->qp, &a,
                         QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
     assert(err == 0);

@@ -194,7 +194,9 @@ static void control_end(struct world *w, struct control *c)
     if (p->state != PAIR_LIVE || e->over)
         return;
     struct qp *qp = w->node[e->node].slot[e->slot].qp;
-    if (c->kind == CONTROL_END) {
+    if (c->kind == CONTROL_PACE) {
+        pace_change(w, &p->end[c->side]);
+    } else if (c->kind == CONTROL_END) {
         end_life(w, c->pair, c->side);
     } else if (c->kind != CONTROL_START) {
         change_state(w, c, qp);
@@ -208,7 +210,7 @@ void life_control(struct world *w, struct control *c)
 {
     static const char *const note[CONTROL_KINDS] = {"to ERR", "to SQD",  "to RTS",  "start",
                                                     "resize", "the end", "connect", "another key",
-                                                    "limit",  "forged"};
+                                                    "rate",   "limit",   "forged"};
     bool of_node = c->kind == CONTROL_RESIZE || c->kind >= CONTROL_LIMIT;
     int node = of_node                  ? c->pair
                : c->kind == CONTROL_KEY ? w->dir[c->pair].to

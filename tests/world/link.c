@@ -338,6 +338,9 @@ static void send_packet(struct world *w, int from, const struct train *t,
     e->payload_bytes = p->payload_bytes;
     sniff_sent(w, d, &p->h, p->payload_bytes);
     w->sent_packets++;
+    if (!response)
+        pace_sent(w, from, (int)(s - w->node[from].slot),
+                  roce_packet_bytes(p->h.bth.opcode, p->payload_bytes));
     l->packets++;
     if (w->opt.shift_packets != 0 && l->packets % w->opt.shift_packets == 0 && faulty(w, l))
         change_path(w, l);

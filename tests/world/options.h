@@ -33,6 +33,7 @@ struct options {
     bool keys;            /* regions get other keys under way */
     bool forged;          /* packets that nobody sent */
     bool overflow;        /* CQs are too small */
+    bool paced;           /* QPs have rate limits: pace.c */
     bool limited;         /* faults never use up the retries of a QP */
     bool late_rts[NODES]; /* only answers at first */
     bool rnr_exhausted;   /* RNR retries may be used up */

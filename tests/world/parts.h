@@ -144,9 +144,17 @@ struct direction {
     struct sniffed wire;
 };
 
+/* The model of a rate limit: what went out and the rate has not paid yet, in 10^-6 bits. */
+struct paced {
+    uint32_t kbps; /* in force; 0: none */
+    uint32_t burst_bytes;
+    uint64_t owed, paid_ns;
+};
+
 /* A QP of a node; its lives come one after another. */
 struct slot {
     struct qp *qp;
+    struct paced paced;
     int pair, side;                        /* whose end it is now; -1: nobody's */
     uint32_t last_wqes, fatals, comm_ests; /* events of this life */
 };
@@ -156,6 +164,8 @@ struct end {
     bool destroy;  /* at its end, not reset */
     bool keep_qpn; /* the next QP has its number */
     bool over;
+    uint32_t kbps, burst_bytes; /* what the program asks for; 0: no limit, the usual burst */
+    uint16_t path_rate;         /* of its path, in PATH_RATE_KBPS */
 };
 
 enum pair_state {
@@ -216,6 +226,7 @@ enum control_kind {
     CONTROL_END,     /* of a life at one end */
     CONTROL_CONNECT, /* of a later life, once its QPs are free */
     CONTROL_KEY,     /* a region gets another key; side: which kind */
+    CONTROL_PACE,    /* another rate limit at one end */
     CONTROL_LIMIT,   /* of the node's SRQ */
     CONTROL_FORGE,   /* packets that nobody sent come to a node */
     CONTROL_KINDS,

@@ -722,6 +722,7 @@ void plan_draw(struct world *w)
     if (!small) {
         draw_bad(w);
         draw_controls(w);
+        pace_draw(w);
     }
     layout(w);
     w->tape = tape;

@@ -449,6 +449,8 @@ static void check_stalled(struct world *w, const struct direction *d)
         return;
     const struct requester *r = &qp->req;
     const struct sniffed *s = &d->wire;
+    if (pace_waits(w, d))
+        return;
     check_timers(w, d, qp);
     if (r->rnr_wait || (qp->state != QP_STATE_RTS && qp->state != QP_STATE_SQD))
         return;

@@ -46,6 +46,9 @@ void sums_print(const struct world *w)
     printf("# steps %llu, packets %llu, faults %llu, virtual seconds %llu\n",
            (unsigned long long)w->steps, (unsigned long long)w->packets,
            (unsigned long long)w->faults, (unsigned long long)(w->virtual_ns / 1000000000));
+    if (w->paced_packets != 0)
+        printf("# within a rate limit %llu packets, %llu times one waited for it\n",
+               (unsigned long long)w->paced_packets, (unsigned long long)w->paced_waits);
     for (int i = 0; i < FAULT_KINDS; i++)
         printf("# %-28s %12llu\n", link_fault_name[i], (unsigned long long)w->fault_kind[i]);
     for (int i = 0; i < COUNTER_COUNT; i++)

@@ -14,6 +14,8 @@
 
 enum { TRACE_EVENTS = 256 };
 
+#define PACED_SEEDS (UINT64_C(1) << 63) /* seeds with this bit draw rate limits, too */
+
 enum trace_kind {
     TRACE_SENT,
     TRACE_RECEIVED,
@@ -56,7 +58,7 @@ struct world {
     uint64_t counter[COUNTER_COUNT]; /* of all devices, summed over all worlds */
     uint64_t status[WC_GENERAL_ERR + 1], virtual_ns, steps, packets, faults;
     uint64_t control_runs[CONTROL_KINDS], event_runs[EVENT_GID_CHANGE + 1], stale, forged;
-    uint64_t fault_kind[FAULT_KINDS];
+    uint64_t fault_kind[FAULT_KINDS], paced_packets, paced_waits;
     bool failed;
     const char *why_kind; /* the format of why: which check it was */
     char why[400];
@@ -112,6 +114,17 @@ void life_follow_errors(struct world *w);
 
 /* forge.c: packets that no QP sent, for the engine to drop without a trace. */
 void forge_some(struct world *w, int node);
+
+/* pace.c: rate limits, and the model of them. */
+void pace_draw(struct world *w);
+/* What a QP is asked for when it gets its limit: the bits of the mask. */
+unsigned pace_mask(const struct world *w, const struct end *e, struct nic_qp_attr *a);
+void pace_begin(struct world *w, const struct end *e);
+void pace_change(struct world *w, struct end *e);
+/* A request left. */
+void pace_sent(struct world *w, int node, int slot, uint32_t bytes);
+/* The requester has to wait for its limit. */
+bool pace_waits(struct world *w, const struct direction *d);
 
 /* ideal.c: executes everything that the responders took on node[].ideal. */
 void ideal_run(struct world *w);
