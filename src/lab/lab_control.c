@@ -261,7 +261,7 @@ int lab_control_hear(struct lab_control *c, const char *type, json_t **out)
         n = 0;
     } else if (got != NULL && strcmp(got, "giving-up") == 0) {
         const char *why = json_string_value(json_object_get(object, "why"));
-        c->peer_knows = true;
+        c->peer_knows = c->gave_up = true;
         snprintf(c->message, sizeof(c->message), "the peer gave up: %.500s",
                  why != NULL ? why : "no reason told");
     } else {

@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lab/lab_hub.h"
+#include "lab/lab_matrix.h"
 #include "lab/lab_net.h"
 #include "lab/lab_path.h"
 #include "lab/lab_record.h"
@@ -105,34 +107,41 @@ static void end_progress(void)
 }
 
 /* Paths are told instead of figures, which are of one message each. */
-static int write_text(const json_t *record)
+static int write_text(const json_t *record, FILE *out)
 {
     size_t i;
     json_t *c;
-    int failed = end.trace.on ? 0 : lab_report_write(record, stdout);
+    int failed = end.trace.on ? 0 : lab_report_write(record, out);
     json_array_foreach(json_object_get(record, "cases"), i, c)
     {
         const json_t *path = json_object_get(c, "path");
         if (failed == 0 && path != NULL)
-            failed = lab_path_write(path, stdout);
+            failed = lab_path_write(path, out);
     }
     return failed;
 }
 
 /* What cannot be written is told, and the run has failed. */
-static int report(const struct lab_run *run, const char *error)
+static int write_record(const json_t *record, int (*write)(const json_t *record, FILE *out),
+                        bool broken_off)
 {
-    json_t *record = lab_record_make(&end, run, error);
     int code =
-        error != NULL
+        broken_off
             ? EXIT_UNAVAILABLE
             : (int)json_integer_value(json_object_get(json_object_get(record, "verdict"), "exit"));
-    int failed = json_file == stdout ? 0 : write_text(record);
+    int failed = json_file == stdout ? 0 : write(record, stdout);
     if (failed != 0)
         code = complain(EXIT_FAILED, "cannot write the report: %s", strerror(-failed));
     if (json_file != NULL && (failed = lab_record_write(record, json_file)) != 0)
         code = complain(EXIT_FAILED, "--json: cannot write '%s': %s", end.settings.json,
                         strerror(-failed));
+    return code;
+}
+
+static int report(const struct lab_run *run, const char *error)
+{
+    json_t *record = lab_record_make(&end, run, error);
+    int code = write_record(record, write_text, error != NULL);
     json_decref(record);
     return code;
 }
@@ -296,6 +305,106 @@ static int cmd_serve(int argc, char **argv)
     return fd < 0 ? complain(EXIT_UNAVAILABLE, "%s", message) : serve(fd, key);
 }
 
+/* What the leader does beside its own worker. */
+static int lead(const struct lab_ranks *ranks, int listener)
+{
+    struct lab_schedule schedule;
+    unsigned machine[LAB_MAX_RANKS];
+    struct lab_hub *hub = calloc(1, sizeof(*hub));
+    for (unsigned i = 0; i < ranks->count; i++)
+        machine[i] = ranks->rank[i].machine;
+    if (hub == NULL || lab_schedule_make(&schedule, machine, ranks->count) != 0)
+        return complain(EXIT_UNAVAILABLE, "out of memory for %u ranks", ranks->count);
+    *hub = (struct lab_hub){
+        .ranks = ranks,
+        .settings = &end.settings,
+        .schedule = &schedule,
+        .outcomes = calloc(schedule.meeting_count, sizeof(*hub->outcomes)),
+        .listener = listener,
+    };
+    int error = hub->outcomes == NULL ? -ENOMEM : lab_hub_lead(hub);
+    json_t *record = lab_matrix_make(hub, error != 0 ? hub->message : NULL);
+    int code = write_record(record, lab_matrix_write, error != 0);
+    if (error != 0)
+        code = complain(EXIT_UNAVAILABLE, "%s", hub->message);
+    for (unsigned i = 0; hub->outcomes != NULL && i < schedule.meeting_count; i++) {
+        json_decref(hub->outcomes[i].record);
+        free(hub->outcomes[i].error);
+    }
+    json_decref(record);
+    free(hub->outcomes);
+    free(hub);
+    lab_schedule_clear(&schedule);
+    return code;
+}
+
+/* Rank 0 speaks for all, and its exit code is that of the launcher: others end with 0 when it knows
+ * what is wrong. */
+static int take_rank(const struct lab_ranks *ranks, int listener)
+{
+    char message[LAB_MESSAGE_BYTES];
+    if (ranks->own != 0) {
+        close(listener);
+        return lab_worker_run(ranks, &end.settings, message) == 0
+                   ? 0
+                   : complain(EXIT_UNAVAILABLE, "rank %u: %s", ranks->own, message);
+    }
+    open_json();
+    pid_t leader = getpid(), child = fork();
+    if (child < 0)
+        return complain(EXIT_UNAVAILABLE, "fork: %s", strerror(errno));
+    if (child > 0) {
+        int code = lead(ranks, listener);
+        waitpid(child, NULL, 0);
+        return code;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != leader)
+        _exit(EXIT_FAILED);
+    close(listener);
+    _exit(lab_worker_run(ranks, &end.settings, message) == 0 ? 0 : EXIT_UNAVAILABLE);
+}
+
+static int cmd_mpi(int argc, char **argv)
+{
+    struct lab_network network;
+    struct lab_boot boot;
+    struct lab_ranks *ranks = calloc(1, sizeof(*ranks));
+    uint8_t key[LAB_KEY_BYTES];
+    char message[LAB_MESSAGE_BYTES];
+    parse(argc, argv, LAB_ROLE_RANKS,
+          "Measures between all processes that mpirun has started: mpirun -np N verbena lab mpi.");
+    lab_settings_for_ranks(&end.settings);
+    if (lab_network_parse(&network, end.settings.network, message) != 0)
+        return complain(EXIT_USAGE, "--%s", message);
+    if (ranks == NULL)
+        return complain(EXIT_UNAVAILABLE, "out of memory");
+    lab_key_random(key);
+    int listener = lab_net_listen("", 0, message);
+    if (listener < 0)
+        return complain(EXIT_UNAVAILABLE, "%s", message);
+    json_t *addresses = lab_addresses_own(&network);
+    json_t *self = lab_ranks_self(&end.settings, addresses, lab_net_port(listener), key);
+    char *text = json_dumps(self, JSON_COMPACT);
+    json_decref(self);
+    json_decref(addresses);
+    int code = 0, error = lab_boot_gather(&boot, text, end.settings.timeout_ns, message);
+    free(text);
+    if (error != 0)
+        return complain(error == -ENOENT || error == -ERANGE ? EXIT_USAGE : EXIT_UNAVAILABLE, "%s",
+                        message);
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* a launcher that is killed leaves nobody behind */
+    error = lab_ranks_read(ranks, &boot, message);
+    if (error == 0)
+        code = take_rank(ranks, listener);
+    else if (boot.rank == 0)
+        code = complain(EXIT_UNAVAILABLE, "%s", message);
+    lab_boot_clear(&boot);
+    lab_ranks_clear(ranks);
+    free(ranks);
+    return code;
+}
+
 static int cmd_key(int argc, char **argv)
 {
     char message[LAB_MESSAGE_BYTES];
@@ -317,6 +426,7 @@ static const struct {
     {"path",  cmd_path },
     {"serve", cmd_serve},
     {"run",   cmd_run  },
+    {"mpi",   cmd_mpi  },
     {"key",   cmd_key  },
 };
 
@@ -334,6 +444,7 @@ int main(int argc, char **argv)
         program_invocation_short_name = name;
         return commands[i].main(argc - 1, argv + 1);
     }
-    return complain(EXIT_USAGE,
-                    "is followed by local, path, serve, run or key; `verbena help lab' tells more");
+    return complain(
+        EXIT_USAGE,
+        "is followed by local, path, serve, run, mpi or key; `verbena help lab' tells more");
 }

@@ -30,8 +30,8 @@ struct rule {
 };
 
 #define AT(field) offsetof(struct lab_settings, field)
-#define ANY       (LAB_ROLE_LOCAL | LAB_ROLE_SERVE | LAB_ROLE_RUN)
-#define MEASURES  (LAB_ROLE_LOCAL | LAB_ROLE_RUN)
+#define ANY       (LAB_ROLE_LOCAL | LAB_ROLE_SERVE | LAB_ROLE_RUN | LAB_ROLE_RANKS)
+#define MEASURES  (LAB_ROLE_LOCAL | LAB_ROLE_RUN | LAB_ROLE_RANKS)
 #define PATH      (LAB_ROLE_PATH | ANY)
 #define REMOTE    (LAB_ROLE_SERVE | LAB_ROLE_RUN)
 
@@ -61,6 +61,7 @@ const struct lab_setting lab_setting_table[] = {
     {"peer",         "HOST",    "Where `lab serve' runs",                                                 false, LAB_ROLE_RUN  },
     {"listen",       "ADDRESS", "Be reached by this address only",                                        false, LAB_ROLE_SERVE},
     {"port",         "N",       "TCP port of the control connection",                                     false, REMOTE        },
+    {"network",      "PREFIX",  "Ranks reach one another by addresses of it only",                        false, LAB_ROLE_RANKS},
     {"json",         "FILE",    "Write the record of the run to FILE; - is standard output",              false,
      LAB_ROLE_PATH | MEASURES                                                                                                  },
     {"max-p99",      "TIME",    "Fail when the 99th percentile of a measure is above",                    false, MEASURES      },
@@ -93,6 +94,7 @@ static const struct rule rules[] = {
     {TEXT,    AT(peer),          1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
     {TEXT,    AT(listen),        1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
     {COUNT,   AT(port),          1,       65535,            NULL,            "18470"                           },
+    {TEXT,    AT(network),       1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
     {TEXT,    AT(json),          1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
     {TIME,    AT(max_p99_ns),    1,       3600000000000,    NULL,            ""                                },
     {RATE,    AT(min_kbps),      1,       10000000000,      NULL,            ""                                },
@@ -560,6 +562,27 @@ void lab_settings_for_path(struct lab_settings *s)
     s->iterations = 1;
     s->warmup = BEFORE;
     s->baseline = 0;
+}
+
+void lab_settings_for_ranks(struct lab_settings *s)
+{
+    if ((s->given & 1) == 0)
+        s->ops = 1u << (s->transport == LAB_UD ? LAB_SEND : LAB_WRITE);
+    if ((s->given >> lab_settings_find("size") & 1) == 0 && s->transport != LAB_UD)
+        s->sizes = (struct lab_list){
+            2, {64, 65536}
+        };
+}
+
+void lab_settings_for_together(struct lab_settings *s)
+{
+    s->ops &= ~s->ops + 1; /* the first */
+    s->ways &= ~s->ways + 1;
+    s->sizes = (struct lab_list){1, {largest(&s->sizes)}};
+    s->depths = (struct lab_list){1, {largest(&s->depths)}};
+    s->offsets.count = 1;
+    s->baseline = 0;
+    s->max_p99_ns = s->min_kbps = s->min_ratio_ppm = 0;
 }
 
 int lab_settings_agree(const struct lab_settings *here, const struct lab_settings *peer,

@@ -90,6 +90,7 @@ struct lab_settings {
     char peer[LAB_MAX_TEXT];
     char listen[LAB_MAX_TEXT];
     uint64_t port;
+    char network[LAB_MAX_TEXT]; /* of many ranks */
     char json[LAB_MAX_TEXT];
     uint64_t max_p99_ns; /* 0: not asked for */
     uint64_t min_kbps;
@@ -100,7 +101,13 @@ struct lab_settings {
 
 enum { LAB_ANY_GID = 256 };
 
-enum lab_roles { LAB_ROLE_LOCAL = 1, LAB_ROLE_SERVE = 2, LAB_ROLE_RUN = 4, LAB_ROLE_PATH = 8 };
+enum lab_roles {
+    LAB_ROLE_LOCAL = 1,
+    LAB_ROLE_SERVE = 2,
+    LAB_ROLE_RUN = 4,
+    LAB_ROLE_PATH = 8,
+    LAB_ROLE_RANKS = 16
+};
 
 /* One row of the table. */
 struct lab_setting {
@@ -125,6 +132,10 @@ void lab_settings_text(const struct lab_settings *s, unsigned place, char *out, 
 /* What single settings cannot tell: do they go together? -EINVAL and a message, else 0. Operations
  * and sizes that were not asked for become those that the transport has. */
 int lab_settings_check(struct lab_settings *s, char message[LAB_MESSAGE_BYTES]);
+/* Of many ranks: one operation, a small and a large size, unless others were asked for; and what is
+ * left of that when all run at once: the largest case alone, without thresholds. */
+void lab_settings_for_ranks(struct lab_settings *s);
+void lab_settings_for_together(struct lab_settings *s);
 /* What was given here in words must be so there: -EINVAL and a message that names each that
  * differs. */
 int lab_settings_agree(const struct lab_settings *here, const struct lab_settings *peer,

@@ -364,7 +364,7 @@ def examples(page):
     if not blocks:
         raise Failed("no example")
     for block in blocks:
-        for program in ("tshark", "ib_write_bw", "ibv_rc_pingpong"):
+        for program in ("tshark", "ib_write_bw", "ibv_rc_pingpong", "mpirun"):
             if program in block:
                 e2e.need(program)
         with tempfile.TemporaryDirectory() as folder:
