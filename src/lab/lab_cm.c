@@ -5,6 +5,7 @@
  */
 #include "lab/lab_cm.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -94,29 +95,74 @@ static struct rdma_conn_param parameters(const struct lab_queue *q)
     };
 }
 
-static int open_listener(struct lab_cm *cm, struct lab_end *e)
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    struct sockaddr_storage room;
+};
+
+/* That of our device, which need not be the one of the control connection. */
+static int own_address(struct lab_end *e, union address *a)
 {
-    struct sockaddr_storage own;
-    socklen_t bytes = sizeof(own);
-    if (getsockname(e->control.fd, (struct sockaddr *)&own, &bytes) != 0)
-        return fail(e, errno, "own address");
-    if (own.ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)&own)->sin6_port = 0;
-    else
-        ((struct sockaddr_in *)&own)->sin_port = 0;
+    struct in6_addr gid;
+    memcpy(&gid, e->rig.gid.raw, sizeof(gid));
+    *a = (union address){.room = {0}};
+    if (IN6_IS_ADDR_LINKLOCAL(&gid)) {
+        /* A GID does not say which link; the connection does, if it goes there. */
+        socklen_t bytes = sizeof(*a);
+        if (getsockname(e->control.fd, &a->any, &bytes) != 0)
+            return fail(e, errno, "own address");
+        if (a->any.sa_family != AF_INET6 || memcmp(&a->v6.sin6_addr, &gid, sizeof(gid)) != 0)
+            return fail(e, EADDRNOTAVAIL, "the device has but a link-local address");
+        a->v6.sin6_port = 0;
+    } else if (IN6_IS_ADDR_V4MAPPED(&gid)) {
+        a->v4.sin_family = AF_INET;
+        memcpy(&a->v4.sin_addr, gid.s6_addr + 12, 4);
+    } else {
+        a->v6.sin6_family = AF_INET6;
+        a->v6.sin6_addr = gid;
+    }
+    return 0;
+}
+
+/* The peer's, as it tells it; on which link, we know ourselves. */
+static bool parse_address(const char *text, const union address *own, uint16_t port,
+                          union address *a)
+{
+    *a = *own;
+    if (own->any.sa_family == AF_INET) {
+        a->v4.sin_port = htons(port);
+        return inet_pton(AF_INET, text, &a->v4.sin_addr) == 1;
+    }
+    a->v6.sin6_port = htons(port);
+    return inet_pton(AF_INET6, text, &a->v6.sin6_addr) == 1;
+}
+
+static int open_listener(struct lab_cm *cm, struct lab_end *e, char text[INET6_ADDRSTRLEN])
+{
+    union address own;
+    int error = own_address(e, &own);
+    if (error != 0)
+        return error;
+    const void *bytes = own.any.sa_family == AF_INET ? (const void *)&own.v4.sin_addr
+                                                     : (const void *)&own.v6.sin6_addr;
+    inet_ntop(own.any.sa_family, bytes, text, INET6_ADDRSTRLEN);
     if (rdma_create_id(cm->channel, &cm->listener, NULL, RDMA_PS_TCP) != 0)
         return fail(e, errno, "rdma_create_id");
-    if (rdma_bind_addr(cm->listener, (struct sockaddr *)&own) != 0)
+    if (rdma_bind_addr(cm->listener, &own.any) != 0)
         return fail(e, errno, "rdma_bind_addr");
     return rdma_listen(cm->listener, 1) == 0 ? 0 : fail(e, errno, "rdma_listen");
 }
 
 static int accept_one(struct lab_cm *cm, struct lab_end *e, struct lab_queue *q)
 {
-    int error = open_listener(cm, e);
+    char address[INET6_ADDRSTRLEN] = "";
+    int error = open_listener(cm, e, address);
     if (error != 0)
         return error;
-    json_t *o = json_pack("{s:i}", "port", (int)ntohs(rdma_get_src_port(cm->listener)));
+    json_t *o = json_pack("{s:i,s:s}", "port", (int)ntohs(rdma_get_src_port(cm->listener)),
+                          "address", address);
     error = from_control(e, lab_control_send(&e->control, "listening", o));
     if (error == 0)
         error = await(cm, e, RDMA_CM_EVENT_CONNECT_REQUEST, &cm->id);
@@ -132,22 +178,24 @@ static int accept_one(struct lab_cm *cm, struct lab_end *e, struct lab_queue *q)
     return await(cm, e, RDMA_CM_EVENT_ESTABLISHED, NULL);
 }
 
-static int resolve(struct lab_cm *cm, struct lab_end *e, uint64_t port)
+static int resolve(struct lab_cm *cm, struct lab_end *e, const char *address, uint16_t port)
 {
-    struct sockaddr_storage peer;
-    socklen_t bytes = sizeof(peer);
+    union address own, peer;
     int limit_ms = (int)(e->settings.timeout_ns / 1000000);
-    if (getpeername(e->control.fd, (struct sockaddr *)&peer, &bytes) != 0)
-        return fail(e, errno, "the peer's address");
-    if (peer.ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)&peer)->sin6_port = htons((uint16_t)port);
-    else
-        ((struct sockaddr_in *)&peer)->sin_port = htons((uint16_t)port);
+    int error = own_address(e, &own);
+    if (error != 0)
+        return error;
+    if (!parse_address(address, &own, port, &peer)) {
+        snprintf(e->message, sizeof(e->message),
+                 "connect: the peer's device is at '%.100s', which is of another family than ours",
+                 address);
+        return -EAFNOSUPPORT;
+    }
     if (rdma_create_id(cm->channel, &cm->id, NULL, RDMA_PS_TCP) != 0)
         return fail(e, errno, "rdma_create_id");
-    if (rdma_resolve_addr(cm->id, NULL, (struct sockaddr *)&peer, limit_ms) != 0)
+    if (rdma_resolve_addr(cm->id, &own.any, &peer.any, limit_ms) != 0)
         return fail(e, errno, "rdma_resolve_addr");
-    int error = await(cm, e, RDMA_CM_EVENT_ADDR_RESOLVED, NULL);
+    error = await(cm, e, RDMA_CM_EVENT_ADDR_RESOLVED, NULL);
     if (error != 0)
         return error;
     if (rdma_resolve_route(cm->id, limit_ms) != 0)
@@ -161,9 +209,10 @@ static int connect_one(struct lab_cm *cm, struct lab_end *e, struct lab_queue *q
     json_t *o = lab_control_receive(&e->control, "listening");
     if (o == NULL)
         return from_control(e, -EPIPE);
-    bool right = lab_control_number(&e->control, o, "port", 65535, &port);
+    const char *address = lab_control_text(&e->control, o, "address");
+    bool right = address != NULL && lab_control_number(&e->control, o, "port", 65535, &port);
+    int error = right ? resolve(cm, e, address, (uint16_t)port) : from_control(e, -EPROTO);
     json_decref(o);
-    int error = right ? resolve(cm, e, port) : from_control(e, -EPROTO);
     if (error != 0)
         return error;
     struct rdma_conn_param param = parameters(q);

@@ -132,9 +132,10 @@ static void print_end(FILE *out, const json_t *record, const char *side)
 {
     const json_t *s = json_object_get(record, side);
     if (json_is_object(s))
-        fprintf(out, "%s: %s, device %s, GID %s, MTU %lld, %lld CPUs, Linux %s\n", side,
-                text(s, "host"), text(s, "device"), text(s, "gid"), integer(s, "mtu"),
-                integer(s, "cpus"), text(s, "kernel"));
+        fprintf(out, "%s: %s, device %s (%s NIC), GID %s, MTU %lld, %lld CPUs, Linux %s\n", side,
+                text(s, "host"), text(s, "device"),
+                strcmp(text(s, "nic"), "Verbena") == 0 ? "Verbena's" : "not Verbena's",
+                text(s, "gid"), integer(s, "mtu"), integer(s, "cpus"), text(s, "kernel"));
 }
 
 static void print_tables(FILE *out, const json_t *cases)

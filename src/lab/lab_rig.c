@@ -184,6 +184,12 @@ void lab_rig_close(struct lab_rig *r)
     *r = (struct lab_rig){.gid_index = NO_GID};
 }
 
+bool lab_rig_is_verbena(const struct lab_rig *r)
+{
+    enum { VENDOR_ID = 0x564552 }; /* as ibv_devinfo shows it; nobody else's */
+    return r->device.vendor_id == VENDOR_ID;
+}
+
 uint64_t *lab_rig_counter(const struct lab_rig *r)
 {
     return (uint64_t *)(void *)(r->memory + r->memory_bytes - LAB_RIG_EXTRA_BYTES);

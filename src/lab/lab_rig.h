@@ -35,6 +35,8 @@ struct lab_rig {
 int lab_rig_open(struct lab_rig *r, const struct lab_settings *s, const uint8_t own[16],
                  char message[LAB_MESSAGE_BYTES]);
 void lab_rig_close(struct lab_rig *r);
+/* Is it our own NIC in software? */
+bool lab_rig_is_verbena(const struct lab_rig *r);
 /* Where the word lies that atomics change. */
 uint64_t *lab_rig_counter(const struct lab_rig *r);
 /* Bytes of an MTU. */

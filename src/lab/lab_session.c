@@ -55,9 +55,10 @@ json_t *lab_session_self(const struct lab_end *e)
         snprintf(gid + strlen(gid), sizeof(gid) - strlen(gid), "%02x%s", e->rig.gid.raw[i],
                  i % 2 == 1 && i < 15 ? ":" : "");
     return json_pack(
-        "{s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:I}", "program", VERBENA_VERSION, "host",
-        u.nodename, "kernel", u.release, "machine", u.machine, "device", e->rig.name, "gid", gid,
-        "gid_index", e->rig.gid_index, "port", (int)e->rig.port, "mtu",
+        "{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:I}", "program", VERBENA_VERSION, "host",
+        u.nodename, "kernel", u.release, "machine", u.machine, "device", e->rig.name, "nic",
+        lab_rig_is_verbena(&e->rig) ? "Verbena" : "another", "gid", gid, "gid_index",
+        e->rig.gid_index, "port", (int)e->rig.port, "mtu",
         e->rig.name[0] != '\0' ? (int)lab_rig_mtu_bytes(e->rig.port_attr.active_mtu) : 0, "cpus",
         (int)sysconf(_SC_NPROCESSORS_ONLN), "register_ns", (json_int_t)e->rig.register_ns);
 }

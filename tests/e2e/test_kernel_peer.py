@@ -18,6 +18,7 @@ import e2e
 import interop
 import kernel_cm
 import kernel_dialogues
+import kernel_lab
 from e2e import demand
 from guest import Guest
 from interop import Row
@@ -179,9 +180,18 @@ def both_roles(tap, guest, folder, write):
         tap.run("table", table.write if write else table.check)
 
 
+def lab(tap, guest):
+    def case(name, *args):
+        if not WANTED or any(word in name for word in WANTED):
+            tap.run(name, *args)
+
+    kernel_lab.cases(case, guest)
+
+
 def cases(tap):
     def whole():
         with Guest() as guest, tempfile.TemporaryDirectory() as folder:
+            lab(tap, guest)
             both_roles(tap, guest, folder, "--write" in sys.argv[1:])
 
     tap.run("guest", whole)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`verbena lab` in the guest of test_kernel_peer.py: on the kernel's soft-RoCE rxe0 with Debian's
+own libibverbs, so on a device and a library that are not ours.
+"""
+
+import json
+import os
+import shutil
+
+import e2e
+from e2e import demand
+
+LIMIT_SECONDS = 120
+QUICK = "--iterations 10 --warmup 2 --timeout 60s"
+# What the image has no reason to have; the RDMA libraries are the guest's.
+LIBRARIES = ("libjansson.so.4", "libsodium.so.23", "libxxhash.so.0", "libisal.so.2",
+             "libyaml-0.so.2")
+
+
+def provide(guest):
+    """The programs, and those of their libraries that are missing in the guest."""
+    folder = os.path.join(guest.share, "lab")
+    os.makedirs(folder, exist_ok=True)
+    for name in ("verbena", "verbena-lab"):
+        shutil.copy(os.path.join(e2e.BUILD, name), folder)
+    status, text, errors = e2e.run(["ldd", e2e.VERBENA, os.path.join(e2e.BUILD, "verbena-lab")], 30)
+    demand(status == 0, errors)
+    for line in text.splitlines():
+        words = line.split()
+        if words and words[0] in LIBRARIES and len(words) > 2:
+            shutil.copy(words[2], folder)
+
+
+def lab(guest, words):
+    """What a run in the guest printed."""
+    return guest.start(f"env LD_LIBRARY_PATH=/mnt/lab /mnt/lab/verbena lab {words}").expect(
+        LIMIT_SECONDS)
+
+
+def record(guest, words):
+    lab(guest, f"{words} --json /tmp/lab.json")
+    return json.loads(guest.start("cat /tmp/lab.json").expect())
+
+
+def good(told):
+    demand("error" not in told and told["verdict"]["passed"], f"{told.get('verdict')}")
+    for side in ("source", "target"):
+        demand(told[side]["device"] == "rxe0" and told[side]["nic"] == "another", f"{told[side]}")
+    for case in told["cases"]:
+        reader = case["source" if case["op"] == "read" else "target"]
+        wanted = 0 if case["op"] == "atomic" else case["messages"] + case["warmup"]
+        bad = {k: v for k, v in reader["data"].items() if k != "good" and v}
+        demand(reader["data"]["good"] == wanted and not bad, f"{case['op']}: {reader['data']}")
+
+
+def sweep(guest):
+    text = lab(guest, f"local {QUICK} --size 64,4KiB --depth 1,4")
+    for words in ("device rxe0 (not Verbena's NIC)", "write + application ack", "atomic",
+                  "Verdict: passed"):
+        demand(words in text, f"no '{words}' in:\n{text}")
+
+
+def events(guest):
+    told = record(guest, f"local {QUICK} --wait event --size 64,64KiB --depth 4")
+    good(told)
+    ops = {case["op"] for case in told["cases"]}
+    demand(ops == {"tcp", "write", "write-imm", "read", "send", "atomic"}, f"{ops}")
+
+
+def by_cm(guest):
+    good(record(guest, f"local {QUICK} --connect cm --wait event --op write,read --size 4KiB"))
+
+
+def unreliable(guest, transport):
+    """Not the last word of each is on time here: what is sent again is no fault."""
+    good(record(guest, f"local {QUICK} --transport {transport} --wait event --size 1KiB --retry 1s"))
+
+
+def path(guest):
+    """No packets are known of a NIC that is not ours; all that the API shows is there, in order."""
+    text = lab(guest, "path --op write,read --size 4KiB --timeout 60s")
+    for words in ("The path of one write of 4096 bytes over rc", "The path of one read of",
+                  "Packets are not shown: this NIC writes no capture", "polls the completion",
+                  "has the far application's acknowledgement", "does not prove:"):
+        demand(words in text, f"no '{words}' in:\n{text}")
+    demand("RDMA WRITE" not in text and "PSN" not in text, text)
+
+
+def planted(guest):
+    job = guest.start("env LD_LIBRARY_PATH=/mnt/lab /mnt/lab/verbena lab local --wait event "
+                      f"--op write,read {QUICK} --size 64 --depth 1 --plant stale-data --slots 4")
+    status = job.wait(LIMIT_SECONDS)
+    demand(status == 2 and "WRONG DATA" in job.text() and "stale" in job.text(), job.text())
+
+
+def cases(run, guest):
+    """run(name, function, ...) reports each."""
+    run("lab_provide", provide, guest)
+    run("lab_sweep", sweep, guest)
+    run("lab_events", events, guest)
+    run("lab_cm", by_cm, guest)
+    run("lab_uc", unreliable, guest, "uc")
+    run("lab_ud", unreliable, guest, "ud")
+    run("lab_path", path, guest)
+    run("lab_planted", planted, guest)
