@@ -22,7 +22,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FIRST_FD = 100, SILENCE_SECONDS = 60, FD_GROWTH = 24 };
+enum {
+    FIRST_FD = 100,
+    SILENCE_SECONDS = 60,
+    HEAP_GROWTH_KIB = 4096,
+    /* QPs choose among 64 ports to send from, so in the end there are a socket for each and one for
+     * each flow of the peer's. What else there is are some thirty. */
+    FDS_MOST = 64 + 64 + 60,
+};
 
 const char *const lane_name[LANE_KINDS] = {"RC", "XRC", "UC", "UD", "windows"};
 struct mixed m;
@@ -120,6 +127,16 @@ static long rss_kib(void)
     return resident * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
+/* What is allocated, as a sanitizer counts it: without its own. 0: there is none. */
+size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
+
+static long heap_kib(void)
+{
+    if (__sanitizer_get_current_allocated_bytes == NULL)
+        return 0;
+    return (long)(__sanitizer_get_current_allocated_bytes() / 1024);
+}
+
 static unsigned descriptors(void)
 {
     unsigned n = 0;
@@ -132,7 +149,7 @@ static unsigned descriptors(void)
 }
 
 struct figures {
-    long rss_before, rss_most;
+    long rss_before, rss_most, heap_before, heap_most;
     unsigned fds_before, fds_most;
 };
 
@@ -154,12 +171,14 @@ static void watch(struct lane *lanes, unsigned seconds, struct figures *f)
             if (now - moved[i] > SILENCE_SECONDS)
                 violation(&lanes[i], "no progress for %d s", SILENCE_SECONDS);
         }
-        long rss = rss_kib();
+        long rss = rss_kib(), heap = heap_kib();
         unsigned fds = descriptors();
         bool before = now < warm;
         long *most = before ? &f->rss_before : &f->rss_most;
+        long *heap_most = before ? &f->heap_before : &f->heap_most;
         unsigned *fds_most = before ? &f->fds_before : &f->fds_most;
         *most = rss > *most ? rss : *most;
+        *heap_most = heap > *heap_most ? heap : *heap_most;
         *fds_most = fds > *fds_most ? fds : *fds_most;
     }
 }
@@ -168,6 +187,9 @@ static void report(const struct lane *lanes, const struct figures *f, unsigned s
 {
     printf("%s: %u s; resident memory %ld KiB, then %ld; descriptors %u, then %u\n",
            m.is_a ? "A" : "B", seconds, f->rss_before, f->rss_most, f->fds_before, f->fds_most);
+    if (f->heap_most != 0)
+        printf("%s: allocated %ld KiB, then %ld\n", m.is_a ? "A" : "B", f->heap_before,
+               f->heap_most);
     for (unsigned i = 0; i < LANE_KINDS; i++)
         printf("%s: %-7s %llu epochs, %llu sent, %llu received, %llu MiB\n", m.is_a ? "A" : "B",
                lane_name[i], (unsigned long long)lanes[i].epochs, (unsigned long long)lanes[i].sent,
@@ -246,7 +268,9 @@ int main(int argc, char **argv)
         violation(NULL, "close_device");
     if (f.rss_most > f.rss_before + atol(argv[5]))
         violation(NULL, "resident memory grew from %ld to %ld KiB", f.rss_before, f.rss_most);
-    if (f.fds_most > f.fds_before + FD_GROWTH)
+    if (f.heap_most > f.heap_before + HEAP_GROWTH_KIB)
+        violation(NULL, "allocated memory grew from %ld to %ld KiB", f.heap_before, f.heap_most);
+    if (f.fds_before > FDS_MOST || f.fds_most > FDS_MOST)
         violation(NULL, "descriptors grew from %u to %u", f.fds_before, f.fds_most);
     int status = 0;
     if (m.is_a && (waitpid(b, &status, 0) != b || status != 0))
