@@ -25,9 +25,9 @@ import check  # pylint: disable=wrong-import-position
 
 FAULTS = "drop=5%,dup=1%,reorder=2%:200us"
 FOLDERS = {"none": "build", "address": "build-asan", "thread": "build-tsan"}
-# Resident memory may grow so much from the end of the warm-up on; the sanitizers' own, too. TSan keeps
-# an object for each place where the last store of a message went (docs/testing.md); what the program
-# has allocated is judged besides.
+# Resident memory may grow so much from the end of the warm-up on, with the sanitizers: TSan keeps
+# an object for each place where the last store of a message went (docs/testing.md). What the
+# program has allocated is judged besides.
 GROWTH_KIB = {"none": 4096, "address": 24576, "thread": 262144}
 TARGETS = ["tests/soak/mixed", "libibverbs.so.1", "libverbena.so.0"]
 
