@@ -14,6 +14,7 @@ limit=40    # seconds that one program may take
 lab_words='--op write,read,send --size 64,64KiB --depth 1,16 --iterations 200'
 logs=build/demo-logs
 table=$logs/table
+report=$logs/lab.html
 step=0
 steps=10
 failed=0
@@ -152,10 +153,10 @@ printf '\nWhat ran on the software NIC, between two processes, with no RDMA hard
 printf '%-16s %-27s %6s  %-31s %s\n' program "what it does to its partner" size bandwidth latency
 printf '%106s\n' '' | tr ' ' -
 cat "$table"
-printf '\nAnd every byte of it checked, beside the same over TCP:\n\n$ %s lab local %s\n' \
-    "$verbena" "$lab_words"
+printf '\nAnd every byte of it checked, beside the same over TCP:\n\n'
+printf '$ %s lab local %s --html %s\n' "$verbena" "$lab_words" "$report"
 # shellcheck disable=SC2086 # split
-if ! timeout "$limit" "$verbena" lab local $lab_words; then
+if ! timeout "$limit" "$verbena" lab local $lab_words --html "$report"; then
     echo "   FAILED"
     failed=$((failed + 1))
 fi
@@ -164,4 +165,5 @@ if [ "$failed" -ne 0 ]; then
     echo "$failed failed; their output is in $logs"
     exit 1
 fi
+echo "The lab's report, with charts, for any browser: $PWD/$report"
 echo "All of them finished. Try your own: build/verbena run -- PROGRAM ..."

@@ -3,7 +3,7 @@
 """Makes files strings of a C source, for meson: scripts/embed.py OUTPUT NAME=FILE...
 
 Each becomes `const char NAME[]`, with a zero behind it; a FILE that is empty ("NAME=") an empty
-string.
+string. Files of one name become one string, in their order.
 """
 
 import re
@@ -22,21 +22,27 @@ def literal(data):
         yield f'    "{text}"'
 
 
-def embed(name, path):
-    data = b""
-    if path:
-        with open(path, "rb") as file:
-            data = file.read()
+def read(path):
+    with open(path, "rb") as file:
+        data = file.read()
     if b"\0" in data or (path.endswith(".js") and re.search(rb"</script|<!--", data, re.I)):
         raise ValueError(f"{path} cannot stand in a page: it has a zero, </script or <!--")
-    lines = "\n".join(literal(data))
+    return data
+
+
+def embed(name, paths):
+    lines = "\n".join(literal(b"".join(read(path) for path in paths if path)))
     return f"extern const char {name}[];\nconst char {name}[] =\n{lines};\n"
 
 
 def main():
     output, *parts = sys.argv[1:]
+    names = {}
+    for part in parts:
+        name, path = part.split("=", 1)
+        names.setdefault(name, []).append(path)
     try:
-        text = "".join(embed(*part.split("=", 1)) for part in parts)
+        text = "".join(embed(*item) for item in names.items())
     except (OSError, ValueError) as error:
         sys.stderr.write(f"embed.py: {error}\n")
         return 1

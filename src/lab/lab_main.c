@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lab/lab_html.h"
 #include "lab/lab_hub.h"
 #include "lab/lab_matrix.h"
 #include "lab/lab_net.h"
@@ -31,7 +32,7 @@ enum { EXIT_USAGE = 64, EXIT_UNAVAILABLE = 69, EXIT_FAILED = 70 };
 enum { OPTION_BASE = 256, MAX_OPTIONS = 64 };
 
 static struct lab_end end = {.listener = -1, .data = -1, .control = {.fd = -1}};
-static FILE *json_file;
+static FILE *json_file, *html_file;
 static const char *role = ""; /* for messages of a local run's two processes */
 
 static int __attribute__((format(printf, 2, 3))) complain(int code, const char *format, ...)
@@ -76,14 +77,25 @@ static void parse(int argc, char **argv, unsigned roles, const char *doc)
         exit(complain(EXIT_USAGE, "--%s", message));
 }
 
-static void open_json(void)
+static FILE *open_output(const char *option, const char *file)
 {
-    const char *file = end.settings.json;
-    if (file[0] == '\0')
-        return;
-    json_file = strcmp(file, "-") == 0 ? stdout : fopen(file, "we");
-    if (json_file == NULL)
-        exit(complain(EXIT_UNAVAILABLE, "--json: cannot write '%s': %s", file, strerror(errno)));
+    FILE *out = fopen(file, "we");
+    if (out == NULL)
+        exit(complain(EXIT_UNAVAILABLE, "--%s: cannot write '%s': %s", option, file,
+                      strerror(errno)));
+    return out;
+}
+
+/* Before the run, so that none is for nothing. */
+static void open_outputs(void)
+{
+    const char *json = end.settings.json, *html = end.settings.html;
+    if (html[0] != '\0' && lab_html_missing() != NULL)
+        exit(complain(EXIT_UNAVAILABLE, "--html: %s", lab_html_missing()));
+    if (json[0] != '\0')
+        json_file = strcmp(json, "-") == 0 ? stdout : open_output("json", json);
+    if (html[0] != '\0')
+        html_file = open_output("html", html);
 }
 
 static void show_progress(const struct lab_case *c, unsigned index, unsigned count)
@@ -134,6 +146,9 @@ static int write_record(const json_t *record, int (*write)(const json_t *record,
         code = complain(EXIT_FAILED, "cannot write the report: %s", strerror(-failed));
     if (json_file != NULL && (failed = lab_record_write(record, json_file)) != 0)
         code = complain(EXIT_FAILED, "--json: cannot write '%s': %s", end.settings.json,
+                        strerror(-failed));
+    if (html_file != NULL && (failed = lab_html_write(record, html_file)) != 0)
+        code = complain(EXIT_FAILED, "--html: cannot write '%s': %s", end.settings.html,
                         strerror(-failed));
     return code;
 }
@@ -232,7 +247,7 @@ static int run_local(const char *folder)
 static int cmd_local(int argc, char **argv)
 {
     parse(argc, argv, LAB_ROLE_LOCAL, "Measures between two processes of this machine.");
-    open_json();
+    open_outputs();
     return run_local("");
 }
 
@@ -254,7 +269,7 @@ static int cmd_path(int argc, char **argv)
           "Shows the path of one message of each operation between two processes of this machine.");
     lab_settings_for_path(&end.settings);
     end.trace.on = true;
-    open_json();
+    open_outputs();
     if (mkdtemp(folder) == NULL)
         return complain(EXIT_UNAVAILABLE, "cannot make a folder in /tmp: %s", strerror(errno));
     int code = run_local(folder);
@@ -282,7 +297,7 @@ static int cmd_run(int argc, char **argv)
     if (end.settings.peer[0] == '\0')
         return complain(EXIT_USAGE, "--peer: is missing: where does `verbena lab serve' run?");
     read_key(key);
-    open_json();
+    open_outputs();
     int fd = lab_net_connect(end.settings.peer, (uint16_t)end.settings.port,
                              end.settings.timeout_ns, message);
     return fd < 0 ? complain(EXIT_UNAVAILABLE, "%s", message) : drive(fd, key);
@@ -349,7 +364,7 @@ static int take_rank(const struct lab_ranks *ranks, int listener)
                    ? 0
                    : complain(EXIT_UNAVAILABLE, "rank %u: %s", ranks->own, message);
     }
-    open_json();
+    open_outputs();
     pid_t leader = getpid(), child = fork();
     if (child < 0)
         return complain(EXIT_UNAVAILABLE, "fork: %s", strerror(errno));

@@ -232,6 +232,30 @@ class Browser:
         script = INSPECT.replace("MIN_FONT", str(MIN_FONT_PIXELS), 1)
         return self.run(script.replace("MIN_CONTRAST", str(MIN_CONTRAST), 1))
 
+    def choose(self):
+        """Tries each value of each select of the page that is open, as a reader does, and each button
+        of a legend; raises Failed with what is wrong then. Returns how many there were."""
+        wrong = []
+        script = """const [at, to] = arguments, all = document.querySelectorAll("select");
+            if (to >= 0) {
+                all[at].selectedIndex = to;
+                all[at].dispatchEvent(new Event("change"));
+            }
+            return [...all].map((s) => s.options.length);"""
+        lengths = self.run(script, 0, -1)
+        for at, length in enumerate(lengths):
+            for to in range(length):
+                self.run(script, at, to)
+                wrong += [f"select {at}, {to}: {p}" for p in self.inspect()["problems"]]
+        buttons = self.run(
+            """const all = [...document.querySelectorAll(".legend button")];
+               all.forEach((b) => { b.click(); b.click(); });
+               return all.length;"""
+        )
+        wrong += [f"console: {line}" for line in self.console()]
+        demand(not wrong, f"{len(wrong)} things:\n" + "\n".join(wrong[:40]))
+        return sum(lengths) + buttons
+
     def read(self, path):
         """The page as a reader sees it who has a wide or a narrow window, by day and by night; raises
         Failed with all that is wrong. Returns what inspect() saw in the wide one."""

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#define _GNU_SOURCE
+/*
+ * lab_html.c: gives a record to the script that draws it (lab_html.js).
+ */
+#include "lab/lab_html.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "report/report.h"
+
+extern const char lab_html_js[]; /* made by scripts/embed.py */
+
+const char *lab_html_missing(void)
+{
+    return report_can() ? NULL : REPORT_CANNOT;
+}
+
+static int write_page(const json_t *data, const char *title, const char *script, FILE *out)
+{
+    char *text = json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(10));
+    if (text == NULL)
+        return -ENOMEM;
+    int error = report_write(out, &(struct report){.title = title, .script = script, .data = text});
+    free(text);
+    return error;
+}
+
+static const char *member(const json_t *o, const char *end, const char *name)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(o, end), name));
+    return text != NULL ? text : "?";
+}
+
+int lab_html_write(const json_t *record, FILE *out)
+{
+    char *title;
+    if (asprintf(&title, "RDMA path: %s to %s", member(record, "source", "host"),
+                 member(record, "target", "host")) < 0)
+        return -ENOMEM;
+    int error = write_page(record, title, lab_html_js, out);
+    free(title);
+    return error;
+}
