@@ -26,13 +26,14 @@ enum {
     OPTION_CC,
     OPTION_BUFFER,
     OPTION_WATCHDOG,
+    OPTION_BYTES,
     EVENTS_A_LOOK = 1 << 18, /* between two looks at the clock */
 };
 
 enum { EXIT_STALLED = 1 }; /* flows are left: the network came to a standstill, or they failed */
 
 struct options {
-    bool run;
+    bool run, bytes;
     const char *scenario, *out, *topology, *flows, *profile, *watchdog, *cc;
     uint64_t seed, buffer_bytes;
     bool seed_given;
@@ -136,6 +137,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
             argp_error(state, "--cc: '%s' is unknown, expected: " IMPORT_CC, arg);
         o->cc = arg;
         return 0;
+    case OPTION_BYTES:
+        o->bytes = true;
+        return 0;
     case OPTION_WATCHDOG:
         o->watchdog = arg;
         return 0;
@@ -155,14 +159,16 @@ static const struct argp_option options[] = {
     {"seed",                                                           OPTION_SEED, "N", 0, "Of all chance, instead of the scenario's", 0},
     {"set",                         OPTION_SET, "KEY=VALUE", 0,
      "A field of the scenario: switches.buffer=4MiB, hosts.cc=timely", 0},
-    {"topology",                                                                OPTION_TOPOLOGY, "FILE", 0, "Topology as the ns-3 HPCC simulator has it", 1},
-    {"flows",OPTION_FLOWS, "FILE", 0, "Flows in its format", 1},
+    {"bytes",                                                                OPTION_BYTES, NULL, 0,
+     "Frames have bytes and an ICRC, built and checked; the same comes out", 0},
+    {"topology",OPTION_TOPOLOGY, "FILE", 0, "Topology as the ns-3 HPCC simulator has it", 1},
+    {"flows",                                                               OPTION_FLOWS, "FILE", 0, "Flows in its format", 1},
     {"profile",                                                               OPTION_PROFILE, "NAME", 0, "hpcc-compat: frames, buffers and pauses as there", 1},
-    {"cc",                                                               OPTION_CC, "NAME", 0, IMPORT_CC "; without it none", 1},
-    {"buffer-mib",                                                            OPTION_BUFFER, "N", 0, "Of each switch; without it 32", 1},
-    {"watchdog",                                                     OPTION_WATCHDOG, "DETECT,RESTORE", 0, "A PFC watchdog that drops, as 200ms,200ms",
+    {"cc",                                                            OPTION_CC, "NAME", 0, IMPORT_CC "; without it none", 1},
+    {"buffer-mib",                                                     OPTION_BUFFER, "N", 0, "Of each switch; without it 32", 1},
+    {"watchdog", OPTION_WATCHDOG, "DETECT,RESTORE", 0, "A PFC watchdog that drops, as 200ms,200ms",
      1},
-    {0},
+    {0                                                               },
 };
 
 static const struct argp fabric_argp = {
@@ -216,6 +222,10 @@ static void load(struct options *o, struct scenario *s)
     }
     if (!ok)
         tool_die(TOOL_UNAVAILABLE, "%s", error.text);
+    if (o->bytes && !s->config.hosts.engine)
+        tool_die(TOOL_UNAVAILABLE,
+                 "--bytes: these hosts have no NIC; hosts.nic engine is expected");
+    s->config.bytes = o->bytes;
 }
 
 static double seconds(void)

@@ -5,7 +5,7 @@
  */
 #include <assert.h>
 
-#include "fabric/fabric_priv.h"
+#include "fabric/codec.h"
 
 void egress_put(struct fabric *f, uint32_t port, uint32_t packet)
 {
@@ -65,6 +65,8 @@ static uint32_t pfc_frame(struct fabric *f, uint32_t port)
         .flow = f->config.switches.pause_quanta,
         .bytes = (uint16_t)f->config.pfc_bytes,
     };
+    if (f->frame != NULL)
+        codec_build_pause(f, packet, p->xoff, p->xon, f->config.switches.pause_quanta);
     pause_told(f, port);
     return packet;
 }
@@ -132,9 +134,25 @@ void egress_kick(struct fabric *f, uint32_t port)
     struct packet *k = &f->pool.packet[packet];
     launch(f, port, packet);
     if (p->at_switch && k->kind != PACKET_PFC)
-        switch_sends(f, p, k);
+        switch_sends(f, p, packet);
     if ((p->backlog | p->source | p->xoff | p->xon) != 0)
         sched_put(&f->sched, event, p->busy_until_ps);
+}
+
+/* Which bit is chosen whether there are bytes or not, so that chance is the same. */
+static void break_packet(struct fabric *f, uint32_t packet)
+{
+    struct packet *k = &f->pool.packet[packet];
+    uint32_t where = rng_below(&f->rng, 8 * k->bytes);
+    k->flags |= PACKET_BROKEN;
+    if (f->frame != NULL)
+        codec_break(f, packet, where);
+}
+
+static bool hit(struct fabric *f, const struct packet *k, uint32_t ppm)
+{
+    return ppm != 0 && k->kind == PACKET_DATA && (k->flags & PACKET_BROKEN) == 0 &&
+           rng_below(&f->rng, 1000000) < ppm;
 }
 
 void egress_wire_event(struct fabric *f, uint32_t port)
@@ -149,13 +167,16 @@ void egress_wire_event(struct fabric *f, uint32_t port)
     f->totals.link_hops++;
     uint32_t to = p->peer;
     struct port *peer = &f->port[to];
+    if (hit(f, k, p->corrupt_ppm))
+        break_packet(f, packet);
     if (k->kind == PACKET_PFC) {
         uint8_t xoff = k->dscp, xon = k->priority;
-        uint32_t quanta = k->flow;
+        uint32_t quanta = k->flow; /* held until the resume: more than a frame can say */
+        if (f->frame != NULL)
+            codec_parse_pause(f, packet, &xoff, &xon);
         packet_give(&f->pool, packet);
         pause_received(f, to, xoff, xon, quanta);
-    } else if (p->loss_ppm != 0 && k->kind == PACKET_DATA &&
-               rng_below(&f->rng, 1000000) < p->loss_ppm) {
+    } else if (hit(f, k, p->loss_ppm)) {
         switch_drop(f, p, packet, &f->totals.drops_link);
     } else if (peer->at_switch) {
         switch_receive(f, to, packet);
@@ -202,7 +223,7 @@ void egress_set_link(struct fabric *f, uint32_t port, bool up)
         go_down(f, port);
         return;
     }
-    p->xoff = p->stopped; /* the peer forgot what it was told */
+    p->xoff = pause_mask(f, p->stopped); /* the peer forgot what it was told */
     p->xon = 0;
     egress_kick(f, port);
 }

@@ -11,13 +11,13 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "fabric/codec.h"
 #include "fabric/engine.h"
 #include "wire/aeth.h"
 #include "wire/roce.h"
 
 enum {
     QPN_SLOT = 1,
-    FRAME_BYTES = 46, /* around BTH to ICRC: Ethernet with FCS 18, IPv4 20, UDP 8 */
     ACK_TIMEOUT_NS = 4096,
     RD_ATOMIC = 16, /* READs and atomics under way */
     ACCESS = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC,
@@ -78,13 +78,16 @@ static void sink_train(struct nic_sink *sink, const struct train *t)
             .flow = w->index,
             .dst = forth ? w->dst : w->src,
             .hash = forth ? w->hash : w->back_hash,
-            .bytes = (uint16_t)(FRAME_BYTES +
+            .bytes = (uint16_t)(codec_frame_bytes(f) +
                                 roce_packet_bytes(from->h.bth.opcode, from->payload_bytes)),
             .payload_bytes = (uint16_t)from->payload_bytes,
             .kind = request || from->payload_bytes != 0 ? PACKET_DATA : PACKET_ACK,
             .dscp = dscp,
+            .pcp = f->config.hosts.vlan ? dscp / 8 : 0,
             .priority = dscp / 8,
         };
+        if (f->frame != NULL)
+            codec_build(f, packet, t, from);
         packet_push(&f->pool, &g->out[dscp / 8], packet);
     }
 }
@@ -146,25 +149,42 @@ static void note_answer(struct fabric *f, const struct flow *w, const struct roc
         f->progress_ps = f->sched.now_ps;
 }
 
+/* What a host without bytes makes of it. */
+static void receive_headers(const struct fabric *f, const struct endpoint *e, uint32_t packet,
+                            struct rx_packet *rx)
+{
+    const struct packet *k = &f->pool.packet[packet];
+    const struct flow *w = &f->flow[k->flow];
+    bool forth = &f->endpoint[w->dst] == e;
+    *rx = (struct rx_packet){
+        .h = f->headers[packet],
+        .payload = f->memory,
+        .payload_bytes = k->payload_bytes,
+        .src = address(forth ? w->src : w->dst),
+        .dst = address(forth ? w->dst : w->src),
+        .traffic_class = (uint8_t)(k->dscp << 2 | ((k->flags & PACKET_CE) != 0 ? 3 : 2)),
+        .hop_limit = 64,
+        .icrc_ok = (k->flags & PACKET_BROKEN) == 0,
+    };
+}
+
 static void engine_receive(struct fabric *f, struct endpoint *e, uint32_t packet)
 {
     struct engine *g = engine_of(e);
-    struct packet k = f->pool.packet[packet];
-    const struct flow *w = &f->flow[k.flow];
-    bool forth = &f->endpoint[w->dst] == e;
-    struct rx_packet rx = {
-        .h = f->headers[packet],
-        .payload = f->memory,
-        .payload_bytes = k.payload_bytes,
-        .src = address(forth ? w->src : w->dst),
-        .dst = address(forth ? w->dst : w->src),
-        .traffic_class = (uint8_t)(k.dscp << 2 | ((k.flags & PACKET_CE) != 0 ? 3 : 2)),
-        .hop_limit = 64,
-        .icrc_ok = true,
-    };
+    struct rx_packet rx;
+    bool parsed = true;
+    if (f->frame != NULL)
+        parsed = codec_parse(f, packet, &rx);
+    else
+        receive_headers(f, e, packet, &rx);
+    if (parsed)
+        nic_input(g->nic, engine_now_ns(f), &rx, 1);
+    if (!parsed || !rx.icrc_ok) {
+        switch_drop(f, &f->port[e->port], packet, &f->totals.drops_icrc);
+        return;
+    }
+    note_answer(f, &f->flow[f->pool.packet[packet].flow], &rx.h);
     packet_give(&f->pool, packet);
-    note_answer(f, w, &rx.h);
-    nic_input(g->nic, engine_now_ns(f), &rx, 1);
     settle(f, g);
 }
 
@@ -259,6 +279,13 @@ static struct device_size *device_sizes_create(const struct fabric *f)
     return size;
 }
 
+/* So that a byte in the wrong place is another. */
+static void fill(uint8_t *memory)
+{
+    for (uint32_t i = 0; i < ENGINE_MESSAGE_BYTES; i++)
+        memory[i] = (uint8_t)(hash_mix(i / 4) >> 8 * (i % 4));
+}
+
 int engine_create(struct fabric *f)
 {
     struct device_size *size = device_sizes_create(f);
@@ -269,6 +296,10 @@ int engine_create(struct fabric *f)
     bool got = size != NULL && f->engine_flow != NULL && f->headers != NULL && f->memory != NULL &&
                f->train != NULL;
     int rc = got ? 0 : -ENOMEM;
+    if (rc == 0 && f->config.bytes) {
+        fill(f->memory);
+        rc = codec_create(f);
+    }
     for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++)
         f->engine_flow[i].failed_ps = FABRIC_NEVER;
     for (uint32_t i = 0; rc == 0 && i < f->hosts; i++)
@@ -390,6 +421,7 @@ void engine_free(struct fabric *f)
     free(f->headers);
     free(f->memory);
     free(f->train);
+    codec_free(f);
 }
 
 void engine_result(const struct fabric *f, uint32_t flow, struct fabric_flow_result *out)

@@ -11,7 +11,7 @@
 
 #include "fabric/fabric_priv.h"
 
-enum { MAX_PACKETS = 1 << 24 };
+enum { MAX_PACKETS = 1 << 24, TAG_BYTES = 4 };
 
 /* Headers: Ethernet with FCS 18, IPv4 20, UDP 8, BTH 12, ICRC 4. Response: IEEE 802.3 31B.3.7. */
 void fabric_defaults(struct fabric_config *config)
@@ -63,7 +63,8 @@ static bool config_sane(const struct fabric_config *c)
            h->payload_bytes + h->header_bytes <= FABRIC_MAX_FRAME_BYTES &&
            h->ack_priority < FABRIC_PRIORITIES && h->cnp_priority < FABRIC_PRIORITIES &&
            (!h->engine || (h->cc == NULL && engine_payload(h->payload_bytes))) && h->retry <= 7 &&
-           h->rnr_retry <= 7 && (c->watchdog == WATCHDOG_OFF || c->detect_ps > 0);
+           h->rnr_retry <= 7 && (!c->bytes || h->engine) &&
+           (c->watchdog == WATCHDOG_OFF || c->detect_ps > 0);
 }
 
 static bool work_sane(const struct fabric_work *k)
@@ -95,7 +96,7 @@ static bool topology_sane(const struct fabric_topology *t)
         const struct fabric_link *l = &t->link[i];
         if (l->node[0] >= t->nodes || l->node[1] >= t->nodes || l->node[0] == l->node[1] ||
             l->rate_bps < 1000000 || l->rate_bps > UINT64_C(10000000000000) ||
-            l->delay_ps > 1000 * FABRIC_MS || l->loss_ppm > 1000000)
+            l->delay_ps > 1000 * FABRIC_MS || l->loss_ppm > 1000000 || l->corrupt_ppm > 1000000)
             return false;
     }
     return true;
@@ -110,6 +111,7 @@ static void port_init(struct fabric *f, uint32_t port, uint32_t node, uint32_t l
     p->link = link;
     p->mtu_bytes = l->mtu_bytes;
     p->loss_ppm = l->loss_ppm;
+    p->corrupt_ppm = l->corrupt_ppm;
     p->at_switch = f->topology.is_switch[node] != 0;
     p->byte_time = ((UINT64_C(8000000000000) << 20) + l->rate_bps / 2) / l->rate_bps;
     p->delay_ps = l->delay_ps;
@@ -157,6 +159,23 @@ static int nodes_create(struct fabric *f)
     return 0;
 }
 
+static void map(const struct fabric *f, struct switch_state *s)
+{
+    for (unsigned d = 0; d < FABRIC_DSCPS; d++)
+        s->priority_of[d] = (uint8_t)(d / 8);
+    for (unsigned p = 0; p < FABRIC_PRIORITIES; p++)
+        s->priority_of_pcp[p] = (uint8_t)p;
+    for (uint32_t i = 0; i < f->config.mappings; i++) {
+        const struct fabric_mapping *m = &f->config.mapping[i];
+        if (m->node != s->node)
+            continue;
+        if (m->pcp)
+            s->priority_of_pcp[m->dscp % FABRIC_PRIORITIES] = m->priority % FABRIC_PRIORITIES;
+        else
+            s->priority_of[m->dscp % FABRIC_DSCPS] = m->priority % FABRIC_PRIORITIES;
+    }
+}
+
 static int switches_create(struct fabric *f)
 {
     f->sw = calloc(f->switches + 1u, sizeof(*f->sw));
@@ -169,12 +188,7 @@ static int switches_create(struct fabric *f)
         s->node = i;
         rng_init(&s->rng, f->config.seed ^ (i + UINT64_C(1)) << 20);
         s->ecmp_seed = rng_next(&s->rng);
-        for (unsigned d = 0; d < FABRIC_DSCPS; d++)
-            s->priority_of[d] = (uint8_t)(d / 8);
-        for (uint32_t m = 0; m < f->config.mappings; m++)
-            if (f->config.mapping[m].node == i)
-                s->priority_of[f->config.mapping[m].dscp % FABRIC_DSCPS] =
-                    f->config.mapping[m].priority % FABRIC_PRIORITIES;
+        map(f, s);
         buffer_init(f, s);
         if (s->shared_bytes == 0)
             return -EINVAL;
@@ -238,6 +252,11 @@ int fabric_create(const struct fabric_config *config, const struct fabric_topolo
     if (f == NULL)
         return -ENOMEM;
     f->config = *config;
+    if (config->hosts.vlan) {
+        f->config.hosts.header_bytes += TAG_BYTES;
+        f->config.hosts.ack_bytes += TAG_BYTES;
+        f->config.hosts.cnp_bytes += TAG_BYTES;
+    }
     f->topology = *topology;
     f->flow_spec = flows;
     f->flow_count = flow_count;

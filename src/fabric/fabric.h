@@ -33,8 +33,9 @@ struct fabric_link {
     uint32_t node[2];
     uint64_t rate_bps;
     uint64_t delay_ps;
-    uint32_t mtu_bytes; /* larger payloads are dropped; 0: none is too large */
-    uint32_t loss_ppm;  /* data frames that arrive broken */
+    uint32_t mtu_bytes;   /* larger payloads are dropped; 0: none is too large */
+    uint32_t loss_ppm;    /* data frames that arrive broken, and are dropped */
+    uint32_t corrupt_ppm; /* data frames with a bit turned that no FCS shows: hosts drop them */
 };
 
 struct fabric_topology {
@@ -71,10 +72,11 @@ struct fabric_flow {
     struct fabric_work work;
 };
 
-/* A switch whose table from DSCP to priority differs. */
+/* A switch whose table from DSCP, or PCP, to priority differs. */
 struct fabric_mapping {
     uint32_t node;
     uint8_t dscp, priority;
+    bool pcp; /* `dscp` is one */
 };
 
 enum fabric_watchdog {
@@ -105,7 +107,9 @@ struct fabric_switches {
         weight[FABRIC_PRIORITIES]; /* 0: strict, the higher first and before all weighted ones */
     uint32_t pause_quanta;         /* 1..65535 or FABRIC_QUANTA_HELD */
     uint32_t response_quanta;      /* how long whoever is paused goes on */
-    uint8_t ecn;                   /* mask of priorities that are marked */
+    bool link_pause; /* IEEE 802.3 31B: all of the link pauses, whatever priority is too much */
+    bool trust_pcp;  /* the VLAN tag's priority counts, not the DSCP; without a tag it is 0 */
+    uint8_t ecn;     /* mask of priorities that are marked */
     bool ecn_at_dequeue;
     uint64_t kmin_bytes, kmax_bytes; /* at ecn_rate_bps; in proportion for other rates */
     uint64_t ecn_rate_bps;           /* 0: the same at all rates */
@@ -113,7 +117,8 @@ struct fabric_switches {
 };
 
 struct fabric_hosts {
-    bool engine;            /* hosts are NIC engines: each flow a pair that writes. cc is none */
+    bool engine; /* hosts are NIC engines: each flow a pair that writes. cc is none */
+    bool vlan;   /* frames have a tag, with the priority; 4 bytes more than what is said here */
     uint32_t payload_bytes; /* of a full packet */
     uint32_t header_bytes;  /* of each data frame, as buffers count it */
     uint32_t ack_bytes, cnp_bytes;
@@ -136,6 +141,7 @@ struct fabric_config {
     uint32_t pfc_bytes; /* a PFC frame */
     uint32_t min_frame_bytes;
     uint32_t max_packets; /* at once in the whole fabric; 0: by the buffers */
+    bool bytes; /* of engines: frames have bytes and an ICRC; the same comes out, more slowly */
     struct fabric_switches switches;
     struct fabric_hosts hosts;
     enum fabric_watchdog watchdog;
@@ -145,7 +151,8 @@ struct fabric_config {
     uint32_t mappings, faults;
     const struct fabric_mapping *mapping;
     const struct fabric_fault *fault; /* in order of time */
-    /* Each pause or resume frame that a node received, a call a priority; may be NULL. */
+    /* Each pause or resume frame that a node received, a call a priority; FABRIC_PRIORITIES: one
+     * for the whole link. May be NULL. */
     void (*on_pfc)(void *arg, uint64_t time_ps, uint32_t node, uint32_t port, unsigned priority,
                    uint32_t quanta);
     void *on_pfc_arg;
@@ -182,7 +189,8 @@ struct fabric_totals {
     uint64_t now_ps, events, link_hops;
     uint64_t drops, pauses, resumes, ecn_marks;
     uint64_t max_queue_bytes;
-    uint64_t drops_headroom, drops_threshold, drops_route, drops_mtu, drops_link, drops_watchdog;
+    uint64_t drops_headroom, drops_threshold, drops_route, drops_mtu, drops_link, drops_watchdog,
+        drops_icrc;
     uint64_t storms;             /* that the watchdog saw */
     uint64_t bytes, acked_bytes; /* of all flows */
     uint32_t flows, finished, failed;

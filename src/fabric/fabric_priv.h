@@ -39,7 +39,7 @@ struct port_counts {
 struct port {
     uint32_t node, peer; /* peer: the port at the other end */
     uint32_t link;
-    uint32_t mtu_bytes, loss_ppm;
+    uint32_t mtu_bytes, loss_ppm, corrupt_ppm;
     uint8_t backlog;   /* mask: queues that are not empty */
     uint8_t source;    /* mask: of a host, priorities by which it has more to send */
     uint8_t paused;    /* mask: a pause is or may still be in force */
@@ -89,6 +89,7 @@ struct switch_state {
     uint32_t *ports; /* of all groups */
     uint32_t ports_used, ports_capacity;
     uint8_t priority_of[FABRIC_DSCPS];
+    uint8_t priority_of_pcp[FABRIC_PRIORITIES];
 };
 
 struct endpoint;
@@ -133,12 +134,14 @@ struct fabric {
     struct roce_headers *headers;    /* of each packet, by its number */
     uint8_t *memory;                 /* what all regions are of */
     struct train *train;             /* scratch of all engines: one runs at a time */
-    struct rng rng;                  /* of the wires */
-    uint8_t *waiting;                /* watch.c's scratch, a mask a port */
-    uint32_t started;                /* flows */
-    uint32_t awaited;                /* flows whose start has a time, and is to come */
-    uint64_t progress_ps;            /* when a flow last started or got on */
-    uint64_t check_ps;               /* how often to look */
+    uint8_t *frame;                  /* codec.c: the bytes of each packet, NULL: none have any */
+    uint16_t *frame_bytes;
+    struct rng rng;       /* of the wires */
+    uint8_t *waiting;     /* watch.c's scratch, a mask a port */
+    uint32_t started;     /* flows */
+    uint32_t awaited;     /* flows whose start has a time, and is to come */
+    uint64_t progress_ps; /* when a flow last started or got on */
+    uint64_t check_ps;    /* how often to look */
     uint32_t next_fault;
     bool full;
     bool weighted;
@@ -184,6 +187,8 @@ void egress_drop_queue(struct fabric *f, uint32_t port, unsigned priority, uint6
 void egress_set_link(struct fabric *f, uint32_t port, bool up);
 
 /* pause.c */
+/* Whom a frame for these priorities means: with pauses of the link all, if any. */
+uint8_t pause_mask(const struct fabric *f, uint8_t mask);
 /* Those of the mask that may send now; the others' pauses that ended are settled. */
 uint8_t pause_allows(struct fabric *f, uint32_t port, uint8_t mask);
 /* When the first pause of the mask ends by itself. */
@@ -211,7 +216,7 @@ uint64_t buffer_threshold(const struct fabric *f, const struct switch_state *s,
 /* switch.c */
 void switch_receive(struct fabric *f, uint32_t port, uint32_t packet);
 /* A frame of the switch starts to leave. */
-void switch_sends(struct fabric *f, struct port *p, struct packet *packet);
+void switch_sends(struct fabric *f, struct port *p, uint32_t packet);
 void switch_drop(struct fabric *f, struct port *p, uint32_t packet, uint64_t *why);
 
 /* route.c: the tables of all switches. 0, -ENOMEM, or -EHOSTUNREACH with *bad. */

@@ -19,9 +19,10 @@ enum packet_kind {
 };
 
 enum packet_flag {
-    PACKET_CE = 1,    /* congestion experienced */
-    PACKET_ECHO = 2,  /* an ACK that says so */
-    PACKET_PROBE = 4, /* its time back is wanted, or is here */
+    PACKET_CE = 1,     /* congestion experienced */
+    PACKET_ECHO = 2,   /* an ACK that says so */
+    PACKET_PROBE = 4,  /* its time back is wanted, or is here */
+    PACKET_BROKEN = 8, /* the ICRC will say so */
 };
 
 struct packet {
@@ -36,6 +37,7 @@ struct packet {
     uint16_t bytes;   /* as buffers count it */
     uint16_t payload_bytes;
     uint8_t kind, flags, dscp;
+    uint8_t pcp;      /* of its VLAN tag; 0 without one */
     uint8_t priority; /* here; each node looks at the DSCP anew */
 };
 _Static_assert(sizeof(struct packet) <= 64, "a cache line");

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pause.c: PFC (IEEE 802.1Qbb): what a port was told, and what it tells its peer. A pause takes
+ * pause.c: PFC (IEEE 802.1Qbb), or pauses of the whole link (IEEE 802.3 31B), which are as if all
+ * priorities were meant: what a port was told, and what it tells its peer. A pause takes
  * effect after the response time and ends by itself when its quanta are over; whoever wants it to
  * last sends it again when half of them are.
  */
 #include <assert.h>
 
 #include "fabric/fabric_priv.h"
+
+uint8_t pause_mask(const struct fabric *f, uint8_t mask)
+{
+    return mask != 0 && f->config.switches.link_pause ? 0xff : mask;
+}
 
 static uint64_t quanta_ps(const struct port *p, uint32_t quanta)
 {
@@ -60,25 +66,39 @@ static void xoff_received(struct fabric *f, struct port *p, unsigned i, uint32_t
     p->paused |= bit;
 }
 
+static void priority_received(struct fabric *f, struct port *p, unsigned i, bool pauses,
+                              uint32_t quanta)
+{
+    uint64_t now = f->sched.now_ps;
+    if (pauses)
+        xoff_received(f, p, i, quanta);
+    else if ((p->paused >> i & 1) != 0)
+        settle(p, i, p->pause_until_ps[i] < now ? p->pause_until_ps[i] : now);
+}
+
+static void count_received(struct fabric *f, const struct port *p, uint32_t index, unsigned i,
+                           uint32_t quanta)
+{
+    if (f->config.on_pfc != NULL)
+        f->config.on_pfc(f->config.on_pfc_arg, f->sched.now_ps, p->node, index, i, quanta);
+    f->totals.pauses += quanta != 0;
+    f->totals.resumes += quanta == 0;
+}
+
 void pause_received(struct fabric *f, uint32_t port, uint8_t xoff, uint8_t xon, uint32_t quanta)
 {
     struct port *p = &f->port[port];
-    uint64_t now = f->sched.now_ps;
     uint32_t index = port - f->node[p->node].first_port;
+    bool link = f->config.switches.link_pause;
+    if (link)
+        count_received(f, p, index, FABRIC_PRIORITIES, xoff != 0 ? quanta : 0);
     for (unsigned i = 0; i < FABRIC_PRIORITIES; i++) {
         if (((xoff | xon) >> i & 1) == 0)
             continue;
         bool pauses = (xoff >> i & 1) != 0;
-        if (f->config.on_pfc != NULL)
-            f->config.on_pfc(f->config.on_pfc_arg, now, p->node, index, i, pauses ? quanta : 0);
-        if (pauses) {
-            f->totals.pauses++;
-            xoff_received(f, p, i, quanta);
-            continue;
-        }
-        f->totals.resumes++;
-        if ((p->paused >> i & 1) != 0)
-            settle(p, i, p->pause_until_ps[i] < now ? p->pause_until_ps[i] : now);
+        if (!link)
+            count_received(f, p, index, i, pauses ? quanta : 0);
+        priority_received(f, p, i, pauses, quanta);
     }
     egress_kick(f, port);
 }
@@ -96,22 +116,26 @@ void pause_forget(struct fabric *f, uint32_t port)
 void pause_peer(struct fabric *f, uint32_t port, unsigned priority)
 {
     struct port *p = &f->port[port];
-    uint8_t bit = (uint8_t)(1u << priority);
+    uint8_t bit = (uint8_t)(1u << priority), tell = bit;
+    if (f->config.switches.link_pause)
+        tell = p->stopped == 0 ? 0xff : 0;
     p->stopped |= bit;
     p->stopped_ps[priority] = f->sched.now_ps;
-    p->xoff |= bit;
-    p->xon &= (uint8_t)~bit;
+    p->xoff |= tell;
+    p->xon &= (uint8_t)~tell;
     egress_kick(f, port);
 }
 
 void pause_resume_peer(struct fabric *f, uint32_t port, unsigned priority)
 {
     struct port *p = &f->port[port];
-    uint8_t bit = (uint8_t)(1u << priority);
+    uint8_t bit = (uint8_t)(1u << priority), tell = bit;
     p->stopped &= (uint8_t)~bit;
     p->count[priority].paused_sent_ps += f->sched.now_ps - p->stopped_ps[priority];
-    p->xon |= bit;
-    p->xoff &= (uint8_t)~bit;
+    if (f->config.switches.link_pause)
+        tell = p->stopped == 0 ? 0xff : 0;
+    p->xon |= tell;
+    p->xoff &= (uint8_t)~tell;
     egress_kick(f, port);
 }
 
@@ -131,7 +155,7 @@ void pause_renew_event(struct fabric *f, uint32_t port)
     struct port *p = &f->port[port];
     if (p->stopped == 0)
         return;
-    p->xoff |= p->stopped;
+    p->xoff |= pause_mask(f, p->stopped);
     egress_kick(f, port);
 }
 

@@ -134,6 +134,7 @@ static uint32_t source_pull(struct fabric *f, struct endpoint *e, unsigned prior
         .payload_bytes = (uint16_t)payload,
         .kind = PACKET_DATA,
         .dscp = (uint8_t)(w->priority * 8),
+        .pcp = f->config.hosts.vlan ? w->priority : 0,
         .priority = w->priority,
     };
     w->next += payload;
@@ -171,6 +172,7 @@ static void answer(struct fabric *f, struct endpoint *e, struct flow *w, enum pa
         .kind = (uint8_t)kind,
         .flags = flags,
         .dscp = (uint8_t)(priority * 8),
+        .pcp = f->config.hosts.vlan ? priority : 0,
         .priority = priority,
     };
     egress_put(f, e->port, packet);
@@ -293,6 +295,10 @@ static void answer_arrived(struct fabric *f, struct endpoint *e, const struct pa
 static void source_receive(struct fabric *f, struct endpoint *e, uint32_t packet)
 {
     struct packet k = f->pool.packet[packet];
+    if ((k.flags & PACKET_BROKEN) != 0) {
+        switch_drop(f, &f->port[e->port], packet, &f->totals.drops_icrc);
+        return;
+    }
     packet_give(&f->pool, packet);
     if (k.kind == PACKET_DATA)
         data_arrived(f, e, &k);

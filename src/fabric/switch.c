@@ -3,7 +3,7 @@
  * switch.c: the way of a frame through a switch: priority by DSCP, a port by its destination, room
  * in the buffer, a mark by the length of the queue.
  */
-#include "fabric/fabric_priv.h"
+#include "fabric/codec.h"
 
 void switch_drop(struct fabric *f, struct port *p, uint32_t packet, uint64_t *why)
 {
@@ -15,9 +15,10 @@ void switch_drop(struct fabric *f, struct port *p, uint32_t packet, uint64_t *wh
 }
 
 /* RED: never up to kmin, always beyond kmax, in between in proportion up to pmax. */
-static void mark(struct fabric *f, struct switch_state *s, struct port *p, struct packet *k)
+static void mark(struct fabric *f, struct switch_state *s, struct port *p, uint32_t packet)
 {
     const struct fabric_switches *c = &f->config.switches;
+    struct packet *k = &f->pool.packet[packet];
     uint64_t bytes = p->queue[k->priority].bytes;
     if ((c->ecn >> k->priority & 1) == 0 || bytes <= p->kmin_bytes)
         return;
@@ -27,6 +28,8 @@ static void mark(struct fabric *f, struct switch_state *s, struct port *p, struc
             return;
     }
     k->flags |= PACKET_CE;
+    if (f->frame != NULL)
+        codec_mark(f, packet);
     p->count[k->priority].ecn_marks++;
     f->totals.ecn_marks++;
 }
@@ -37,7 +40,8 @@ void switch_receive(struct fabric *f, uint32_t port, uint32_t packet)
     struct switch_state *s = &f->sw[f->node[in->node].host];
     struct packet *k = &f->pool.packet[packet];
     k->ingress = port;
-    k->priority = s->priority_of[k->dscp];
+    k->priority =
+        f->config.switches.trust_pcp ? s->priority_of_pcp[k->pcp] : s->priority_of[k->dscp];
     uint32_t out = route_port(f, s, k->dst, k->hash);
     if (out == PACKET_NONE) {
         switch_drop(f, in, packet, &f->totals.drops_route);
@@ -57,14 +61,14 @@ void switch_receive(struct fabric *f, uint32_t port, uint32_t packet)
         return;
     }
     if (!f->config.switches.ecn_at_dequeue)
-        mark(f, s, p, k);
+        mark(f, s, p, packet);
     egress_put(f, out, packet);
 }
 
-void switch_sends(struct fabric *f, struct port *p, struct packet *k)
+void switch_sends(struct fabric *f, struct port *p, uint32_t packet)
 {
     struct switch_state *s = &f->sw[f->node[p->node].host];
     if (f->config.switches.ecn_at_dequeue)
-        mark(f, s, p, k);
-    buffer_release(f, s, k);
+        mark(f, s, p, packet);
+    buffer_release(f, s, &f->pool.packet[packet]);
 }

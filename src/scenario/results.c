@@ -44,10 +44,13 @@ static void note_pfc(void *arg, uint64_t time_ps, uint32_t node, uint32_t port, 
                      uint32_t quanta)
 {
     struct results *r = arg;
+    char which[12] = "all"; /* a pause of the link */
+    if (priority < FABRIC_PRIORITIES)
+        snprintf(which, sizeof(which), "%u", priority);
     if (quanta > UINT16_MAX) /* held until the resume: what a frame can say at most */
         quanta = UINT16_MAX;
-    fprintf(r->pfc, "%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%u,%s,%" PRIu32 "\n", ns(time_ps), node,
-            port, priority, quanta != 0 ? "pause" : "resume", quanta);
+    fprintf(r->pfc, "%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%s,%s,%" PRIu32 "\n", ns(time_ps), node,
+            port, which, quanta != 0 ? "pause" : "resume", quanta);
 }
 
 bool results_begin(struct results *r, const char *folder, struct scenario *s,
@@ -214,6 +217,9 @@ static void write_parameters(FILE *out, const struct fabric_config *c)
     else
         fprintf(out, "%" PRIu32 ",\n", s->pause_quanta);
     write_number(out, "response_quanta", s->response_quanta);
+    fprintf(out, "    \"pause\": \"%s\",\n", s->link_pause ? "link" : "pfc");
+    fprintf(out, "    \"trust\": \"%s\",\n", s->trust_pcp ? "pcp" : "dscp");
+    fprintf(out, "    \"vlan\": %s,\n", h->vlan ? "true" : "false");
     write_mask(out, "ecn", s->ecn);
     fprintf(out, "    \"ecn_at\": \"%s\",\n", s->ecn_at_dequeue ? "dequeue" : "enqueue");
     write_number(out, "kmin_bytes", s->kmin_bytes);
@@ -276,9 +282,10 @@ static bool write_summary(const struct results *r, const struct scenario *s, con
     fprintf(out, "  \"drops\": %" PRIu64 ",\n  \"drops_by\": {", t.drops);
     fprintf(out,
             "\"headroom\": %" PRIu64 ", \"threshold\": %" PRIu64 ", \"route\": %" PRIu64
-            ", \"mtu\": %" PRIu64 ", \"link\": %" PRIu64 ", \"watchdog\": %" PRIu64 "},\n",
+            ", \"mtu\": %" PRIu64 ", \"link\": %" PRIu64 ", \"watchdog\": %" PRIu64
+            ", \"icrc\": %" PRIu64 "},\n",
             t.drops_headroom, t.drops_threshold, t.drops_route, t.drops_mtu, t.drops_link,
-            t.drops_watchdog);
+            t.drops_watchdog, t.drops_icrc);
     fprintf(out, "  \"storms\": %" PRIu64 ",\n", t.storms);
     fprintf(out, "  \"pauses\": %" PRIu64 ",\n  \"resumes\": %" PRIu64 ",\n", t.pauses, t.resumes);
     fprintf(out, "  \"ecn_marks\": %" PRIu64 ",\n", t.ecn_marks);

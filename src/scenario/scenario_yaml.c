@@ -99,13 +99,14 @@ static bool read_graph_link(struct reader *r, const struct field *f, struct scen
                             const struct fabric_link *like)
 {
     struct fabric_link link = *like;
-    if (!reader_keys(r, f, "a b rate delay mtu loss"))
+    if (!reader_keys(r, f, "a b rate delay mtu loss corrupt"))
         return false;
     link.node[0] = get_node(r, f, "a", s, "node");
     link.node[1] = get_node(r, f, "b", s, "node");
     get_link(r, f, "rate", "delay", &link);
     link.mtu_bytes = (uint32_t)get_bytes(r, f, "mtu", FABRIC_MAX_FRAME_BYTES, link.mtu_bytes);
     link.loss_ppm = (uint32_t)get_quantity(r, f, "loss", QUANTITY_PPM, 0, 1000000, 0);
+    link.corrupt_ppm = (uint32_t)get_quantity(r, f, "corrupt", QUANTITY_PPM, 0, 1000000, 0);
     if (!r->failed && link.node[0] == link.node[1])
         return reader_fail(r, f, "a and b are the same node, two are expected");
     return !r->failed && (scenario_add_link(s, &link) || reader_fail(r, f, "too many links"));
@@ -233,8 +234,12 @@ static bool read_switches(struct reader *r, const struct field *root, struct fab
     reader_get(r, root, "switches", &f);
     if (!reader_keys(r, &f,
                      "buffer headroom reserve alpha xon_offset lossless control weights "
-                     "pause_quanta response_quanta ecn"))
+                     "pause pause_quanta response_quanta trust ecn"))
         return false;
+    reader_get(r, &f, "pause", &value);
+    c->link_pause = reader_choice(r, &value, "pfc link", 0) == 1;
+    reader_get(r, &f, "trust", &value);
+    c->trust_pcp = reader_choice(r, &value, "dscp pcp", 0) == 1;
     c->buffer_bytes = get_quantity(r, &f, "buffer", QUANTITY_BYTES, 1, UINT32_MAX, c->buffer_bytes);
     reader_get(r, &f, "headroom", &value);
     if (value.set == NULL || strcmp(value.set, "auto") != 0) {
@@ -265,8 +270,10 @@ static bool read_hosts(struct reader *r, const struct field *root, struct fabric
     reader_get(r, root, "hosts", &f);
     if (!reader_keys(r, &f,
                      "payload window timeout ack_priority cnp_priority cnp_interval cc nic retry "
-                     "rnr_retry rnr_timer"))
+                     "rnr_retry rnr_timer vlan"))
         return false;
+    reader_get(r, &f, "vlan", &value);
+    h->vlan = reader_choice(r, &value, "off on", 0) == 1;
     h->payload_bytes =
         (uint32_t)get_quantity(r, &f, "payload", QUANTITY_BYTES, 1, 9000, h->payload_bytes);
     h->window_bytes = get_bytes(r, &f, "window", MAX_BYTES, h->window_bytes);
@@ -451,8 +458,8 @@ static uint32_t find_link(const struct scenario *s, uint32_t a, uint32_t b)
     return UINT32_MAX;
 }
 
-enum fault { FAULT_DOWN, FAULT_UP, FAULT_MTU, FAULT_LOSS, FAULT_MAPPING };
-#define FAULTS "link-down link-up link-mtu link-loss mapping"
+enum fault { FAULT_DOWN, FAULT_UP, FAULT_MTU, FAULT_LOSS, FAULT_CORRUPT, FAULT_MAPPING };
+#define FAULTS "link-down link-up link-mtu link-loss link-corrupt mapping"
 
 static bool read_link_fault(struct reader *r, const struct field *f, struct scenario *s,
                             enum fault kind)
@@ -474,6 +481,11 @@ static bool read_link_fault(struct reader *r, const struct field *f, struct scen
             (uint32_t)get_quantity(r, f, "loss", QUANTITY_PPM, 0, 1000000, 1000);
         return !r->failed;
     }
+    if (kind == FAULT_CORRUPT) {
+        s->link[link].corrupt_ppm =
+            (uint32_t)get_quantity(r, f, "corrupt", QUANTITY_PPM, 0, 1000000, 1000);
+        return !r->failed;
+    }
     struct fabric_fault fault = {get_time(r, f, "at", MAX_TIME_PS, 0), link, kind == FAULT_UP};
     uint32_t n = s->config.faults;
     while (n > 0 && s->fault[n - 1].at_ps > fault.at_ps) {
@@ -489,7 +501,16 @@ static bool read_mapping(struct reader *r, const struct field *f, struct scenari
 {
     struct fabric_mapping *m = &s->mapping[s->config.mappings++];
     m->node = get_node(r, f, "switch", s, "switch");
-    m->dscp = (uint8_t)get_count(r, f, "dscp", 0, FABRIC_DSCPS - 1, 24);
+    struct field pcp, dscp;
+    reader_get(r, f, "pcp", &pcp);
+    reader_get(r, f, "dscp", &dscp);
+    m->pcp = reader_present(r, &pcp);
+    if (!r->failed && m->pcp && reader_present(r, &dscp))
+        return reader_fail(r, &pcp, "dscp is there as well, one of both is expected");
+    if (m->pcp)
+        m->dscp = (uint8_t)get_count(r, f, "pcp", 0, FABRIC_PRIORITIES - 1, 0);
+    else
+        m->dscp = (uint8_t)get_count(r, f, "dscp", 0, FABRIC_DSCPS - 1, 24);
     m->priority = (uint8_t)get_count(r, f, "priority", 0, FABRIC_PRIORITIES - 1, 0);
     return !r->failed;
 }
@@ -507,7 +528,7 @@ static bool read_faults(struct reader *r, const struct field *root, struct scena
     s->config.mapping = s->mapping;
     for (unsigned i = 0; i < n && !r->failed; i++) {
         reader_item(r, &f, i, &item);
-        if (!reader_keys(r, &item, "fault at a b mtu loss switch dscp priority"))
+        if (!reader_keys(r, &item, "fault at a b mtu loss corrupt switch dscp pcp priority"))
             return false;
         reader_get(r, &item, "fault", &value);
         unsigned kind = reader_choice(r, &value, FAULTS, FAULT_MAPPING + 1);

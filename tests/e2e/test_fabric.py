@@ -212,6 +212,31 @@ def same_bytes(scenario, sums, *words, status=0):
         demand(got[2] != got[0] or name == "verbs.csv", f"{name} does not know the seed")
 
 
+# Scenarios whose hosts have a NIC, as they are or with what is changed in them.
+BYTES = {
+    "verbs": ("verbs.yaml", STALLED),
+    "tags": ("verbs.yaml", STALLED, "hosts.vlan=on", "switches.trust=pcp", "switches.pause=link"),
+    "corrupt": ("verbs.yaml", STALLED, "faults.0.fault=link-corrupt", "faults.0.corrupt=1%"),
+    "mixed": ("mixed.yaml", 0, "hosts.nic=engine", "hosts.cc=none"),
+    "mtu": (os.path.join(SCENARIOS, "mtu-mismatch.yaml"), STALLED),
+    "flap": (os.path.join(SCENARIOS, "link-flap.yaml"), 0),
+}
+
+
+def same_with_bytes(scenario, status, *sets):
+    """Bytes and an ICRC in the frames change nothing of what comes out."""
+    words = [os.path.join(DATA, scenario)]
+    for one in sets:
+        words += ["--set", one]
+    outs = [fabric(*words, *more, status=status)[0] for more in ([], ["--bytes"])]
+    total = summary(outs[0])
+    demand((total["drops_by"]["icrc"] > 0) == ("faults.0.corrupt=1%" in sets), total)
+    names = sorted(os.listdir(outs[0]))
+    demand(names == sorted(os.listdir(outs[1])) and "verbs.csv" in names, names)
+    for name in names:
+        demand(fnv(os.path.join(outs[0], name)) == fnv(os.path.join(outs[1], name)), name)
+
+
 def told(words, status, pattern):
     got, out, errors = e2e.run([e2e.VERBENA, "fabric", *words], 20)
     demand(got == status, f"exit code {got}, wanted {status}: {out}{errors}")
@@ -248,6 +273,7 @@ REFUSED = {
     ),
     "cc_unknown": ([*IMPORT, "hpcc-compat", "--cc", "cubic", *OUT], USAGE, "'cubic' is unknown"),
     "cc_for_scenario": (["run", STAR, "--cc", "none", *OUT], USAGE, "for imports"),
+    "bytes_of_nobody": (["run", STAR, "--bytes", *OUT], UNAVAILABLE, "--bytes: these hosts have no"),
     "watchdog_wrong": (
         [*IMPORT, "hpcc-compat", "--watchdog", "200ms", *OUT],
         USAGE,
@@ -268,6 +294,8 @@ def cases(tap):
     engine = ["--set", "hosts.nic=engine", "--set", "hosts.cc=none"]
     tap.run("same_bytes_engine", same_bytes, "mixed.yaml", "mixed-engine.fnv", *engine)
     tap.run("same_bytes_verbs", lambda: same_bytes("verbs.yaml", "verbs.fnv", status=STALLED))
+    for name, row in BYTES.items():
+        tap.run("same_with_bytes_" + name, same_with_bytes, *row)
     for name, (words, status, pattern) in REFUSED.items():
         tap.run("refused_" + name, told, words, status, pattern)
 

@@ -120,6 +120,72 @@ static void other_priorities__go_on(void **state)
     rig_end(&r);
 }
 
+/* IEEE 802.3 31B: the link pauses, and with it the priority that PFC would let go on. */
+static void link__pauses_all(void **state)
+{
+    (void)state;
+    uint64_t took[2];
+    for (int link = 0; link < 2; link++) {
+        struct rig r;
+        rig_star(&r, 4, 100, 1000);
+        r.config.switches.link_pause = link == 1;
+        r.config.switches.buffer_bytes = 400000;
+        r.config.switches.lossless = 1 << 3;
+        for (uint32_t i = 0; i < 2; i++)
+            rig_flow(&r, i, 2, 2000000);
+        rig_flow(&r, 0, 3, 100000); /* to somebody else, by another priority */
+        r.flow[2].priority = 5;
+        r.flow[2].start_ps = 50 * FABRIC_US;
+        assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+        assert_int_equal(r.totals.drops, 0);
+        assert_true(r.pfcs > 10);
+        assert_int_equal(r.totals.pauses + r.totals.resumes, r.pfcs);
+        for (uint32_t i = 0; i < r.pfcs && i < RIG_PFC; i++)
+            assert_int_equal(r.pfc[i].priority, link == 1 ? FABRIC_PRIORITIES : 3);
+        assert_true((r.f->port[0].count[5].paused_received_ps > 0) == (link == 1));
+        took[link] = rig_fct_ps(&r, 2);
+        rig_end(&r);
+    }
+    assert_true(took[1] > took[0]);
+}
+
+/* Two priorities are too much, one after the other: one pause, and a resume when neither is. */
+static void link__one_pause_for_all(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_star(&r, 2, 100, 1000);
+    r.config.switches.link_pause = true;
+    r.config.switches.pause_quanta = FABRIC_QUANTA_HELD;
+    rig_flow(&r, 0, 1, 100);
+    r.flow[0].start_ps = FABRIC_MS;
+    rig_make(&r);
+    uint32_t port = r.f->node[2].first_port;
+    static const struct {
+        bool pauses;
+        unsigned priority;
+        uint32_t frames, quanta; /* that came in all; of the last */
+    } rows[] = {
+        {true,  3, 1, FABRIC_QUANTA_HELD},
+        {true,  4, 1, FABRIC_QUANTA_HELD},
+        {false, 3, 1, FABRIC_QUANTA_HELD},
+        {true,  3, 1, FABRIC_QUANTA_HELD},
+        {false, 4, 1, FABRIC_QUANTA_HELD},
+        {false, 3, 2, 0                 },
+        {true,  4, 3, FABRIC_QUANTA_HELD},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].pauses)
+            pause_peer(r.f, port, rows[i].priority);
+        else
+            pause_resume_peer(r.f, port, rows[i].priority);
+        rig_until(&r, r.f->sched.now_ps + 5 * FABRIC_US);
+        assert_int_equal(r.pfcs, rows[i].frames);
+        assert_int_equal(r.pfc[r.pfcs - 1].quanta, rows[i].quanta);
+    }
+    rig_end(&r);
+}
+
 /* Renewed while it is wanted: with quanta of 5 us a pause of a whole incast has no holes, so
  * nothing is dropped, and a renewal comes about every 2.5 us. */
 static void renew__before_it_ends(void **state)
@@ -166,6 +232,8 @@ int main(void)
         cmocka_unit_test(case_130_resume_at_once),
         cmocka_unit_test(response__frames_that_still_leave),
         cmocka_unit_test(other_priorities__go_on),
+        cmocka_unit_test(link__pauses_all),
+        cmocka_unit_test(link__one_pause_for_all),
         cmocka_unit_test(renew__before_it_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,6 +94,58 @@ static void receive__wrong_mapping(void **state)
     }
 }
 
+/* Where the tag counts: frames without one are of class 0, whatever their DSCP; a table may be
+ * wrong; and where it does not count it is not looked at. */
+static void case_123_class_by_pcp(void **state)
+{
+    (void)state;
+    static const struct fabric_mapping mapping = {5, 3, 0, true};
+    static const struct {
+        bool vlan, trust_pcp, wrong, lossless;
+    } rows[] = {
+        {true,  true,  false, true },
+        {false, true,  false, false},
+        {true,  true,  true,  false},
+        {true,  false, true,  true },
+        {false, false, true,  true },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig r;
+        rig_star(&r, 5, 100, 1000);
+        r.config.hosts.vlan = rows[i].vlan;
+        r.config.switches.trust_pcp = rows[i].trust_pcp;
+        r.config.mapping = &mapping;
+        r.config.mappings = rows[i].wrong;
+        r.config.switches.buffer_bytes = 1 << 20;
+        for (uint32_t j = 0; j < 4; j++)
+            rig_flow(&r, j, 4, 400000);
+        assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+        assert_true((r.totals.pauses > 0) == rows[i].lossless);
+        assert_true((r.totals.drops_threshold > 0) == !rows[i].lossless);
+        rig_end(&r);
+    }
+}
+
+/* A tag is 4 bytes of each frame. */
+static void receive__tags_take_time(void **state)
+{
+    (void)state;
+    uint64_t fct[2];
+    for (int vlan = 0; vlan < 2; vlan++) {
+        struct rig r;
+        rig_star(&r, 2, 100, 1000);
+        r.config.hosts.vlan = vlan == 1;
+        rig_flow(&r, 0, 1, 100 * 1024);
+        assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+        fct[vlan] = rig_fct_ps(&r, 0);
+        struct fabric_flow_result result;
+        fabric_flow_result(r.f, 0, &result);
+        assert_int_equal(result.ideal_ps, fct[vlan]);
+        rig_end(&r);
+    }
+    assert_int_equal(fct[1], fct[0] + (100 + 1 + 2) * 4 * 80); /* on two links, and the last ACK */
+}
+
 static void receive__too_large_for_the_link(void **state)
 {
     (void)state;
@@ -115,6 +167,8 @@ int main(void)
         cmocka_unit_test(mark__by_the_queue),
         cmocka_unit_test(mark__at_dequeue),
         cmocka_unit_test(case_123_class_by_dscp),
+        cmocka_unit_test(case_123_class_by_pcp),
+        cmocka_unit_test(receive__tags_take_time),
         cmocka_unit_test(receive__wrong_mapping),
         cmocka_unit_test(receive__too_large_for_the_link),
     };

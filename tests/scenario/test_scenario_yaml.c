@@ -27,12 +27,14 @@ static const char good[] =
     "  xon_offset: 2KB\n"
     "  lossless: [3, 4]\n"
     "  control: [7]\n"
+    "  pause: link\n"
+    "  trust: pcp\n"
     "  weights: {3: 2, 4: 1}\n"
     "  pause_quanta: held\n"
     "  response_quanta: 118\n"
     "  ecn: {priorities: [3], kmin: 5KB, kmax: 200KB, pmax: 1%, rate: 40Gbps, at: dequeue}\n"
     "hosts: {payload: 2048, window: 1MB, timeout: 1ms, ack_priority: 7, cnp_priority: 7, "
-    "cnp_interval: 10us, cc: timely}\n"
+    "cnp_interval: 10us, cc: timely, vlan: on}\n"
     "workload:\n"
     "  - {op: flow, from: a, to: c, bytes: 4KiB, start: 3us, priority: 4}\n"
     "  - {op: incast, to: b, senders: 1, rounds: 2, compute: 1us}\n"
@@ -41,7 +43,9 @@ static const char good[] =
     "  - {fault: link-up, at: 9us, a: x, b: y}\n"
     "  - {fault: link-down, at: 5us, a: y, b: x}\n"
     "  - {fault: link-mtu, a: c, b: y, mtu: 1KiB}\n"
-    "  - {fault: mapping, switch: y, dscp: 32, priority: 2}\n";
+    "  - {fault: mapping, switch: y, dscp: 32, priority: 2}\n"
+    "  - {fault: mapping, switch: x, pcp: 5, priority: 1}\n"
+    "  - {fault: link-corrupt, a: c, b: y, corrupt: 2%}\n";
 
 static void read__every_field(void **state)
 {
@@ -88,13 +92,29 @@ static void read__every_field(void **state)
     assert_int_equal(s.config.watchdog, WATCHDOG_FORWARD);
     assert_int_equal(s.config.faults, 2);
     assert_false(s.fault[0].up); /* in order of time */
-    assert_int_equal(s.config.mappings, 1);
+    assert_int_equal(s.config.mappings, 2);
     assert_int_equal(s.mapping[0].dscp, 32);
+    assert_false(s.mapping[0].pcp);
+    assert_true(s.mapping[1].pcp);
+    assert_int_equal(s.mapping[1].dscp, 5);
+    assert_int_equal(s.link[2].corrupt_ppm, 20000);
+    assert_true(s.config.hosts.vlan && w->link_pause && w->trust_pcp);
     scenario_free(&s);
 }
 
 #define STAR "topology: {shape: star, hosts: 4}\n"
 #define WORK "workload: [{op: incast, to: h3}]\n"
+
+static void check_refused(const char *text, const char *message)
+{
+    struct scenario s;
+    struct scenario_error e = {""};
+    scenario_init(&s);
+    if (scenario_read_yaml(&s, bench_file(text), NULL, 0, &e))
+        fail_msg("taken: %s", text);
+    bench_contains(e.text, message);
+    scenario_free(&s);
+}
 
 static void read__mistakes(void **state)
 {
@@ -155,15 +175,31 @@ static void read__mistakes(void **state)
          "a and b are the same node"                                                                                                 },
         {"topology:\n  shape: graph\n  hosts: [abcdefghijklmnopqrstuvwxyz]\n",     "is too long"                                     },
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct scenario s;
-        struct scenario_error e = {""};
-        scenario_init(&s);
-        if (scenario_read_yaml(&s, bench_file(rows[i].text), NULL, 0, &e))
-            fail_msg("taken: %s", rows[i].text);
-        bench_contains(e.text, rows[i].message);
-        scenario_free(&s);
-    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        check_refused(rows[i].text, rows[i].message);
+}
+
+static void read__mistakes_of_classes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {STAR WORK "switches: {pause: hold}\n",
+         "switches.pause: 'hold' is unknown; one of these is expected: pfc link"},
+        {STAR WORK "switches: {trust: tos}\n",
+         "switches.trust: 'tos' is unknown; one of these is expected: dscp pcp" },
+        {STAR WORK "hosts: {vlan: 7}\n",
+         "hosts.vlan: '7' is unknown; one of these is expected: off on"         },
+        {STAR WORK "faults:\n  - {fault: mapping, switch: s0, pcp: 8}\n",
+         "text.yaml:4: faults.0.pcp: '8' is out of range; from 0 to 7"          },
+        {STAR WORK "faults:\n  - {fault: mapping, switch: s0, pcp: 3, dscp: 24}\n",
+         "faults.0.pcp: dscp is there as well"                                  },
+        {STAR WORK "faults:\n  - {fault: link-corrupt, a: h0, b: s0, corrupt: 5ns}\n",
+         "faults.0.corrupt: '5ns' is not a share such as 1%"                    },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        check_refused(rows[i].text, rows[i].message);
 }
 
 static void read__mistakes_of_hosts(void **state)
