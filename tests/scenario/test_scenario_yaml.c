@@ -344,9 +344,13 @@ static void read__sets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(read__every_field),       cmocka_unit_test(read__mistakes),
-        cmocka_unit_test(read__mistakes_of_hosts), cmocka_unit_test(read__verbs),
-        cmocka_unit_test(read__mistakes_of_verbs), cmocka_unit_test(read__sets),
+        cmocka_unit_test(read__every_field),
+        cmocka_unit_test(read__mistakes),
+        cmocka_unit_test(read__mistakes_of_classes),
+        cmocka_unit_test(read__mistakes_of_hosts),
+        cmocka_unit_test(read__verbs),
+        cmocka_unit_test(read__mistakes_of_verbs),
+        cmocka_unit_test(read__sets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
