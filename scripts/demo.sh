@@ -11,7 +11,8 @@ device=vb_lo
 gid=0       # ::ffff:127.0.0.1
 port=18600  # the first that is tried; each pair has one of its own
 limit=40    # seconds that one program may take
-lab_words='--op write,read,send --size 64,64KiB --depth 1,16 --iterations 200'
+lab_words='--op write,read,send --size 64,64KiB --depth 1,16 --iterations 200
+           --experiment torn,flag'
 logs=build/demo-logs
 table=$logs/table
 report=$logs/lab.html

@@ -37,8 +37,9 @@ struct lab_end {
     struct lab_control control;
     struct lab_rig rig;
     bool serving;
-    int listener; /* -1: none */
-    int data;     /* TCP connection of the baseline; -1: none yet */
+    bool experiments_only; /* no cases */
+    int listener;          /* -1: none */
+    int data;              /* TCP connection of the baseline; -1: none yet */
     struct lab_trace trace;
     char message[LAB_MESSAGE_BYTES]; /* why the run cannot go on */
 };

@@ -262,21 +262,6 @@ static void remove_captures(const char *folder)
     rmdir(folder);
 }
 
-static int cmd_path(int argc, char **argv)
-{
-    char folder[] = "/tmp/verbena-lab-XXXXXX";
-    parse(argc, argv, LAB_ROLE_PATH,
-          "Shows the path of one message of each operation between two processes of this machine.");
-    lab_settings_for_path(&end.settings);
-    end.trace.on = true;
-    open_outputs();
-    if (mkdtemp(folder) == NULL)
-        return complain(EXIT_UNAVAILABLE, "cannot make a folder in /tmp: %s", strerror(errno));
-    int code = run_local(folder);
-    remove_captures(folder);
-    return code;
-}
-
 static void read_key(uint8_t key[LAB_KEY_BYTES])
 {
     char message[LAB_MESSAGE_BYTES];
@@ -288,19 +273,73 @@ static void read_key(uint8_t key[LAB_KEY_BYTES])
         exit(complain(EXIT_UNAVAILABLE, "--%s", message));
 }
 
-static int cmd_run(int argc, char **argv)
+/* With --peer the target is there, else here. */
+static int run_either(const char *folder)
 {
     uint8_t key[LAB_KEY_BYTES];
     char message[LAB_MESSAGE_BYTES];
+    if (end.settings.peer[0] == '\0')
+        return run_local(folder);
+    read_key(key);
+    capture_to(folder, SOURCE_FILE);
+    int fd = lab_net_connect(end.settings.peer, (uint16_t)end.settings.port,
+                             end.settings.timeout_ns, message);
+    return fd < 0 ? complain(EXIT_UNAVAILABLE, "%s", message) : drive(fd, key);
+}
+
+static int cmd_path(int argc, char **argv)
+{
+    char folder[] = "/tmp/verbena-lab-XXXXXX";
+    parse(argc, argv, LAB_ROLE_PATH,
+          "Shows the path of one message of each operation between two processes of this machine, "
+          "or to a machine where `verbena lab serve' waits.");
+    lab_settings_for_path(&end.settings);
+    end.trace.on = true;
+    open_outputs();
+    if (mkdtemp(folder) == NULL)
+        return complain(EXIT_UNAVAILABLE, "cannot make a folder in /tmp: %s", strerror(errno));
+    int code = run_either(folder);
+    remove_captures(folder);
+    return code;
+}
+
+/* The list of experiments may come first, as a word. */
+static int cmd_experiment(int argc, char **argv)
+{
+    char message[LAB_MESSAGE_BYTES];
+    const char *list = "torn,flag";
+    unsigned place = (unsigned)lab_settings_find("experiment");
+    if (argc > 1 && argv[1][0] != '-') {
+        list = argv[1];
+        argv[1] = argv[0];
+        argv++;
+        argc--;
+    }
+    parse(argc, argv, LAB_ROLE_EXPERIMENT,
+          "Shows what a torn Read is and how an application learns that data are here, between two "
+          "processes of this machine, or to a machine where `verbena lab serve' waits.");
+    if ((end.settings.given >> place & 1) == 0 &&
+        lab_settings_set(&end.settings, place, list, message) != 0)
+        return complain(EXIT_USAGE, "--%s", message);
+    if (lab_settings_check(&end.settings, message) != 0)
+        return complain(EXIT_USAGE, "--%s", message);
+    end.experiments_only = true;
+    end.settings.baseline = 0;
+    open_outputs();
+    return run_either("");
+}
+
+static int cmd_run(int argc, char **argv)
+{
+    uint8_t key[LAB_KEY_BYTES];
     parse(argc, argv, LAB_ROLE_RUN,
           "Measures between here and a machine where `verbena lab serve' waits.");
     if (end.settings.peer[0] == '\0')
         return complain(EXIT_USAGE, "--peer: is missing: where does `verbena lab serve' run?");
-    read_key(key);
+    if (end.settings.key[0] == '\0')
+        read_key(key);
     open_outputs();
-    int fd = lab_net_connect(end.settings.peer, (uint16_t)end.settings.port,
-                             end.settings.timeout_ns, message);
-    return fd < 0 ? complain(EXIT_UNAVAILABLE, "%s", message) : drive(fd, key);
+    return run_either("");
 }
 
 static int cmd_serve(int argc, char **argv)
@@ -437,12 +476,13 @@ static const struct {
     const char *name;
     int (*main)(int argc, char **argv);
 } commands[] = {
-    {"local", cmd_local},
-    {"path",  cmd_path },
-    {"serve", cmd_serve},
-    {"run",   cmd_run  },
-    {"mpi",   cmd_mpi  },
-    {"key",   cmd_key  },
+    {"local",      cmd_local     },
+    {"path",       cmd_path      },
+    {"experiment", cmd_experiment},
+    {"serve",      cmd_serve     },
+    {"run",        cmd_run       },
+    {"mpi",        cmd_mpi       },
+    {"key",        cmd_key       },
 };
 
 int main(int argc, char **argv)
@@ -459,7 +499,6 @@ int main(int argc, char **argv)
         program_invocation_short_name = name;
         return commands[i].main(argc - 1, argv + 1);
     }
-    return complain(
-        EXIT_USAGE,
-        "is followed by local, path, serve, run, mpi or key; `verbena help lab' tells more");
+    return complain(EXIT_USAGE, "is followed by local, path, experiment, serve, run, mpi or key; "
+                                "`verbena help lab' tells more");
 }

@@ -29,8 +29,7 @@ static json_t *histogram(const struct lab_hist *h)
     return all;
 }
 
-static void add_measure(json_t *measures, struct lab_measure m, const struct lab_hist *h,
-                        double ratio)
+json_t *lab_record_hist(const struct lab_hist *h)
 {
     static const struct {
         const char *name;
@@ -41,17 +40,27 @@ static void add_measure(json_t *measures, struct lab_measure m, const struct lab
         {"p999_ns", 999 },
         {"max_ns",  1000}
     };
-    if (m.name == NULL || h->samples == 0)
-        return;
-    json_t *o = json_pack("{s:s,s:s,s:s,s:s,s:I,s:I,s:I}", "name", m.name, "clock", "source",
-                          "starts", m.starts, "stops", m.stops, "samples", (json_int_t)h->samples,
-                          "mean_ns", (json_int_t)lab_hist_mean(h), "min_ns", (json_int_t)h->min);
+    json_t *o = json_pack("{s:I,s:I,s:I}", "samples", (json_int_t)h->samples, "mean_ns",
+                          (json_int_t)lab_hist_mean(h), "min_ns", (json_int_t)h->min);
     for (unsigned i = 0; i < sizeof(points) / sizeof(points[0]); i++)
         json_object_set_new(o, points[i].name,
                             json_integer((json_int_t)lab_hist_permille(h, points[i].permille)));
+    json_object_set_new(o, "histogram_ns", histogram(h));
+    return o;
+}
+
+static void add_measure(json_t *measures, struct lab_measure m, const struct lab_hist *h,
+                        double ratio)
+{
+    if (m.name == NULL || h->samples == 0)
+        return;
+    json_t *o = json_pack("{s:s,s:s,s:s,s:s}", "name", m.name, "clock", "source", "starts",
+                          m.starts, "stops", m.stops),
+           *figures = lab_record_hist(h);
+    json_object_update(o, figures);
+    json_decref(figures);
     if (ratio > 0)
         json_object_set_new(o, "latency_ratio_tcp", rounded(ratio, 1e4));
-    json_object_set_new(o, "histogram_ns", histogram(h));
     json_array_append_new(measures, o);
 }
 
@@ -130,6 +139,8 @@ json_t *lab_record_make(const struct lab_end *e, const struct lab_run *run, cons
                           LAB_RECORD_VERSION, "ended", now_json(), "settings",
                           settings_json(&e->settings), "source", lab_session_self(e), "target",
                           run->target, "memcpy", memcpy_json(&e->settings, run), "cases", cases);
+    if (json_array_size(run->experiments) > 0)
+        json_object_set(o, "experiments", run->experiments);
     if (error != NULL)
         json_object_set_new(o, "error", json_string(error));
     else

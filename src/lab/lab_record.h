@@ -13,6 +13,8 @@
 
 enum { LAB_RECORD_VERSION = 1 };
 
+/* A distribution: samples, mean, minimum, percentiles and its buckets, in ns. */
+json_t *lab_record_hist(const struct lab_hist *h);
 /* error NULL: the run came to its end. */
 json_t *lab_record_make(const struct lab_end *e, const struct lab_run *run, const char *error);
 /* 0 or -errno. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lab/lab_experiment.h"
 #include "lab/lab_record.h"
 #include "lab/lab_side.h"
 
@@ -203,6 +204,7 @@ int lab_report_write(const json_t *record, FILE *out)
         print_tables(out, cases);
         print_clocks(out, cases);
     }
+    lab_experiment_write(json_object_get(record, "experiments"), out);
     fputc('\n', out);
     json_array_foreach(json_object_get(verdict, "findings"), i, finding)
         fprintf(out, "- %s\n", json_string_value(finding));

@@ -16,6 +16,7 @@
 
 #include "lab/lab_buffers.h"
 #include "lab/lab_cm.h"
+#include "lab/lab_experiment.h"
 #include "lab/lab_net.h"
 
 static int from_control(struct lab_end *e, int error)
@@ -25,7 +26,7 @@ static int from_control(struct lab_end *e, int error)
     return error;
 }
 
-static json_t *receive(struct lab_end *e, const char *type)
+json_t *lab_session_receive(struct lab_end *e, const char *type)
 {
     json_t *o = lab_control_receive(&e->control, type);
     if (o == NULL)
@@ -33,15 +34,20 @@ static json_t *receive(struct lab_end *e, const char *type)
     return o;
 }
 
+int lab_session_send(struct lab_end *e, const char *type, json_t *object)
+{
+    return from_control(e, lab_control_send(&e->control, type, object));
+}
+
 /* A message without contents. */
 static int say(struct lab_end *e, const char *type)
 {
-    return from_control(e, lab_control_send(&e->control, type, json_object()));
+    return lab_session_send(e, type, json_object());
 }
 
 static int await(struct lab_end *e, const char *type)
 {
-    json_t *o = receive(e, type);
+    json_t *o = lab_session_receive(e, type);
     json_decref(o);
     return o == NULL ? -EPIPE : 0;
 }
@@ -78,8 +84,7 @@ static json_t *settings_json(const struct lab_settings *s)
 
 static int propose(struct lab_end *e)
 {
-    int error =
-        from_control(e, lab_control_send(&e->control, "settings", settings_json(&e->settings)));
+    int error = lab_session_send(e, "settings", settings_json(&e->settings));
     return error != 0 ? error : await(e, "agreed");
 }
 
@@ -103,7 +108,7 @@ static int read_settings(struct lab_end *e, const json_t *o, struct lab_settings
 static int consider(struct lab_end *e)
 {
     struct lab_settings theirs;
-    json_t *o = receive(e, "settings");
+    json_t *o = lab_session_receive(e, "settings");
     if (o == NULL)
         return -EPIPE;
     int error = read_settings(e, o, &theirs);
@@ -126,8 +131,7 @@ static int open_data(struct lab_end *e)
     lab_key_random(word);
     for (unsigned i = 0; i < LAB_KEY_BYTES; i++)
         snprintf(text + 2 * (size_t)i, 3, "%02x", word[i]);
-    int error =
-        from_control(e, lab_control_send(&e->control, "data", json_pack("{s:s}", "word", text)));
+    int error = lab_session_send(e, "data", json_pack("{s:s}", "word", text));
     if (error != 0)
         return error;
     e->data = lab_net_again(e->control.fd, e->settings.timeout_ns, e->message);
@@ -152,7 +156,7 @@ static bool has_word(int fd, const char *text, uint64_t timeout_ns)
 
 static int accept_data(struct lab_end *e)
 {
-    json_t *o = receive(e, "data");
+    json_t *o = lab_session_receive(e, "data");
     if (o == NULL)
         return -EPIPE;
     const char *text = lab_control_text(&e->control, o, "word");
@@ -207,8 +211,7 @@ void lab_session_close(struct lab_end *e, bool failed)
     lab_control_close(&e->control);
 }
 
-/* Where something failed because the peer had failed before, its own words are better than ours. */
-static int prefer_peer(struct lab_end *e, int error)
+int lab_session_prefer_peer(struct lab_end *e, int error)
 {
     json_t *o = NULL;
     if (error != 0 && !e->control.peer_knows && lab_control_pending(&e->control, 100)) {
@@ -222,9 +225,8 @@ static int prefer_peer(struct lab_end *e, int error)
 static int join_queue(struct lab_end *e, struct lab_queue *q)
 {
     struct lab_endpoint peer;
-    int error =
-        from_control(e, lab_control_send(&e->control, "endpoint", lab_endpoint_json(&q->self)));
-    json_t *o = error == 0 ? receive(e, "endpoint") : NULL;
+    int error = lab_session_send(e, "endpoint", lab_endpoint_json(&q->self));
+    json_t *o = error == 0 ? lab_session_receive(e, "endpoint") : NULL;
     if (o == NULL)
         return -EPIPE;
     bool right = lab_endpoint_parse(&e->control, o, &peer);
@@ -237,13 +239,12 @@ static int join_queue(struct lab_end *e, struct lab_queue *q)
     return error;
 }
 
-/* Both: the queue connected, by endpoints to and fro or by rdma_cm, and "ready" to and fro. q is
- * NULL without one. */
-static int join(struct lab_end *e, struct lab_queue *q, struct lab_cm *cm)
+int lab_session_join(struct lab_end *e, struct lab_queue *q, struct lab_cm *cm)
 {
     int error = 0;
     if (q != NULL)
-        error = e->settings.connect == LAB_CONNECT_CM ? lab_cm_connect(cm, e, q) : join_queue(e, q);
+        error = cm != NULL && e->settings.connect == LAB_CONNECT_CM ? lab_cm_connect(cm, e, q)
+                                                                    : join_queue(e, q);
     if (error == 0)
         error = say(e, "ready");
     return error != 0 ? error : await(e, "ready");
@@ -326,7 +327,7 @@ static int move(struct lab_end *e, const struct lab_case *c, struct lab_side *si
     e->rig.pool.offset = c->offset;
     int error = c->op == LAB_TCP ? 0 : equip(e, c, &x, side);
     if (error == 0)
-        error = join(e, c->op == LAB_TCP ? NULL : &x.q, &x.cm);
+        error = lab_session_join(e, c->op == LAB_TCP ? NULL : &x.q, &x.cm);
     start_trace(e, c, &x.q);
     if (error == 0)
         error = run_data(e, c, &x, side, r);
@@ -335,11 +336,11 @@ static int move(struct lab_end *e, const struct lab_case *c, struct lab_side *si
     if (error == 0 && c->op == LAB_TCP && r == NULL)
         error = await(e, "done");
     /* The source's queue stays until the target has ended, too: it may owe it an answer. */
-    if (error == 0 && r != NULL && (r->target = receive(e, "result")) == NULL)
+    if (error == 0 && r != NULL && (r->target = lab_session_receive(e, "result")) == NULL)
         error = -EPIPE;
     if (error == 0 && r != NULL && e->trace.on)
         r->trace = lab_trace_json(&e->trace);
-    error = prefer_peer(e, error);
+    error = lab_session_prefer_peer(e, error);
     lab_cm_disconnect(&x.cm);
     lab_queue_close(&x.q);
     lab_buffers_close(&x.b);
@@ -355,7 +356,7 @@ static int drive_case(struct lab_end *e, const struct lab_case *c, struct lab_re
                           "offset", (int)c->offset, "size", (json_int_t)c->size, "depth",
                           (json_int_t)c->depth, "warmup", (json_int_t)c->warmup, "iterations",
                           (json_int_t)c->iterations, "first", (json_int_t)c->first);
-    int error = from_control(e, lab_control_send(&e->control, "case", o));
+    int error = lab_session_send(e, "case", o);
     r->c = *c;
     if (error == 0)
         error = move(e, c, &r->source, r);
@@ -433,19 +434,22 @@ int lab_session_drive(struct lab_end *e, struct lab_run *run, lab_progress *prog
     unsigned ops[LAB_OPS + 1], n = ops_of(&e->settings, ops);
     uint64_t sequence = 0;
     int error = 0;
-    *run = (struct lab_run){.planned = count_cases(&e->settings, ops, n)};
+    *run =
+        (struct lab_run){.planned = count_cases(&e->settings, ops, n), .experiments = json_array()};
     run->results = calloc(run->planned, sizeof(*run->results));
     if (run->results == NULL) {
         snprintf(e->message, sizeof(e->message), "out of memory for %u cases", run->planned);
         return -ENOMEM;
     }
-    for (uint32_t size = 0; size < e->settings.sizes.count && error == 0; size++)
+    for (uint32_t size = 0; size < e->settings.sizes.count && error == 0 && !e->experiments_only;
+         size++)
         error = drive_size(e, run, size, ops, n, &sequence, progress);
+    if (error == 0)
+        error = lab_experiment_drive(e, run->experiments);
     e->control.doing = "ending";
     if (error == 0)
-        error =
-            from_control(e, lab_control_send(&e->control, "case", json_pack("{s:b}", "end", 1)));
-    if (error == 0 && (run->target = receive(e, "self")) == NULL)
+        error = lab_session_send(e, "case", json_pack("{s:b}", "end", 1));
+    if (error == 0 && (run->target = lab_session_receive(e, "self")) == NULL)
         error = -EPIPE;
     return error;
 }
@@ -458,6 +462,7 @@ void lab_run_clear(struct lab_run *run)
         json_decref(run->results[i].trace);
     }
     free(run->results);
+    json_decref(run->experiments);
     json_decref(run->target);
     *run = (struct lab_run){0};
 }
@@ -504,7 +509,7 @@ static int serve_case(struct lab_end *e, const json_t *o)
         json_t *result = lab_side_json(&side);
         if (e->trace.on)
             json_object_set_new(result, "trace", lab_trace_json(&e->trace));
-        error = from_control(e, lab_control_send(&e->control, "result", result));
+        error = lab_session_send(e, "result", result);
     }
     lab_side_clear(&side);
     e->control.doing = "between cases";
@@ -515,14 +520,16 @@ int lab_session_serve(struct lab_end *e)
 {
     e->control.doing = "between cases";
     for (;;) {
-        json_t *o = receive(e, "case");
+        json_t *o = lab_session_receive(e, "case");
         if (o == NULL)
             return -EPIPE;
         bool end = json_is_true(json_object_get(o, "end"));
-        int error = end ? 0 : serve_case(e, o);
+        int error = end                                        ? 0
+                    : json_object_get(o, "experiment") != NULL ? lab_experiment_serve(e, o)
+                                                               : serve_case(e, o);
         json_decref(o);
         if (end)
-            return from_control(e, lab_control_send(&e->control, "self", lab_session_self(e)));
+            return lab_session_send(e, "self", lab_session_self(e));
         if (error != 0)
             return error;
     }

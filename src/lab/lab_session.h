@@ -6,6 +6,7 @@
 #define LAB_LAB_SESSION_H
 
 #include "lab/lab_case.h"
+#include "lab/lab_cm.h"
 
 /* What the source has after its run; results are freed by lab_run_clear(). */
 struct lab_run {
@@ -13,6 +14,7 @@ struct lab_run {
     unsigned count;
     unsigned planned;
     uint64_t memcpy_ns[LAB_MAX_LIST]; /* by place in settings.sizes; 0: not measured */
+    json_t *experiments;              /* an array, see lab_experiment.h */
     json_t *target;                   /* what the target told of itself */
 };
 
@@ -25,6 +27,15 @@ int lab_session_open(struct lab_end *e, int fd, const uint8_t key[LAB_KEY_BYTES]
 int lab_session_drive(struct lab_end *e, struct lab_run *run, lab_progress *progress);
 int lab_session_serve(struct lab_end *e);
 void lab_session_close(struct lab_end *e, bool failed);
+/* Of cases and trials. The queue connected, by endpoints to and fro or by rdma_cm (unless cm is
+ * NULL), and "ready" to and fro; q is NULL where there is none. */
+int lab_session_join(struct lab_end *e, struct lab_queue *q, struct lab_cm *cm);
+int lab_session_send(struct lab_end *e, const char *type, json_t *object);
+/* NULL and e->message. */
+json_t *lab_session_receive(struct lab_end *e, const char *type);
+/* Where something failed because the peer had failed before, its own words are better than ours.
+ * Returns error. */
+int lab_session_prefer_peer(struct lab_end *e, int error);
 void lab_run_clear(struct lab_run *run);
 /* The host and device of this end, for the record. */
 json_t *lab_session_self(const struct lab_end *e);

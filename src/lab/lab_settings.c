@@ -19,6 +19,7 @@ static const char *const way_names[] = {"direct", "bounce", "gather",   "tempora
                                         "pool",   "inline", "register", NULL};
 static const char *const connect_names[] = {"control", "cm", NULL};
 static const char *const switch_names[] = {"off", "on", NULL};
+static const char *const experiment_names[] = {"none", "torn", "flag", "bare", NULL};
 static const char *const plant_names[] = {"none", "wrong-data", "stale-data", "early-reuse", NULL};
 
 struct rule {
@@ -33,74 +34,82 @@ struct rule {
 #define ANY       (LAB_ROLE_LOCAL | LAB_ROLE_SERVE | LAB_ROLE_RUN | LAB_ROLE_RANKS)
 #define MEASURES  (LAB_ROLE_LOCAL | LAB_ROLE_RUN | LAB_ROLE_RANKS)
 #define PATH      (LAB_ROLE_PATH | ANY)
-#define REMOTE    (LAB_ROLE_SERVE | LAB_ROLE_RUN)
+#define ALL       (LAB_ROLE_EXPERIMENT | PATH)
+#define TRIED     (LAB_ROLE_EXPERIMENT | ANY)
+#define BESIDE    (TRIED & ~LAB_ROLE_RANKS)
+#define SOURCES   (LAB_ROLE_RUN | LAB_ROLE_PATH | LAB_ROLE_EXPERIMENT)
+#define REMOTE    (LAB_ROLE_SERVE | SOURCES)
+#define OUTPUTS   (LAB_ROLE_PATH | LAB_ROLE_EXPERIMENT | MEASURES)
 
 const struct lab_setting lab_setting_table[] = {
-    {"op",           "LIST",    "Operations, of write, write-imm, read, send, atomic",                    true,  PATH                    },
-    {"transport",    "NAME",    "rc, uc or ud",                                                           true,  PATH                    },
-    {"size",         "LIST",    "Bytes of a message, for example 64,4KiB,1MiB",                           true,  PATH                    },
-    {"depth",        "LIST",    "How many messages are under way at once",                                true,  ANY                     },
-    {"offset",       "LIST",    "Where in its slot a message begins",                                     true,  PATH                    },
-    {"slots",        "N",       "Slots of the pool",                                                      true,  PATH                    },
-    {"slot-bytes",   "BYTES",   "Size of a slot",                                                         true,  PATH                    },
+    {"op",           "LIST",    "Operations, of write, write-imm, read, send, atomic",                    true,  PATH          },
+    {"transport",    "NAME",    "rc, uc or ud",                                                           true,  PATH          },
+    {"size",         "LIST",    "Bytes of a message, for example 64,4KiB,1MiB",                           true,  ALL           },
+    {"depth",        "LIST",    "How many messages are under way at once",                                true,  ANY           },
+    {"offset",       "LIST",    "Where in its slot a message begins",                                     true,  PATH          },
+    {"slots",        "N",       "Slots of the pool",                                                      true,  PATH          },
+    {"slot-bytes",   "BYTES",   "Size of a slot",                                                         true,  PATH          },
     {"iterations",   "N",       "Messages that are measured, for each case; 0: 1000, or 128 MiB of them",
-     true,                                                                                                       ANY                     },
-    {"warmup",       "N",       "Messages before those",                                                  true,  ANY                     },
-    {"signal-every", "N",       "One work request in N asks for a completion",                            true,  ANY                     },
+     true,                                                                                                       TRIED         },
+    {"warmup",       "N",       "Messages before those",                                                  true,  ANY           },
+    {"signal-every", "N",       "One work request in N asks for a completion",                            true,  ANY           },
     {"buffers",      "LIST",
-     "Where copies hide: of direct, bounce, gather, temporary, pool, inline, register",                   true,  PATH                    },
-    {"wait",         "HOW",     "poll, or event: sleep until the device wakes us",                        true,  PATH                    },
-    {"connect",      "HOW",     "control: by what both ends tell; cm: by librdmacm",                      true,  PATH                    },
-    {"baseline",     "on",      "The same over TCP, and memcpy: on or off",                               true,  ANY                     },
-    {"timeout",      "TIME",    "Give up when nothing moves for so long",                                 true,  PATH                    },
-    {"retry",        "TIME",    "uc and ud: send again what is not acknowledged for so long",             true,  PATH                    },
-    {"plant",        "FAULT",   "Prove the detectors: wrong-data, stale-data or early-reuse",             true,  ANY                     },
-    {"device",       "NAME",    "RDMA device; else the one of the address in use",                        false, PATH                    },
-    {"gid-index",    "N",       "Entry of its GID table",                                                 false, PATH                    },
-    {"key",          "FILE",    "The key that both ends share; `lab key FILE' makes one",                 false, REMOTE                  },
-    {"peer",         "HOST",    "Where `lab serve' runs",                                                 false, LAB_ROLE_RUN            },
-    {"listen",       "ADDRESS", "Be reached by this address only",                                        false, LAB_ROLE_SERVE          },
-    {"port",         "N",       "TCP port of the control connection",                                     false, REMOTE                  },
-    {"network",      "PREFIX",  "Ranks reach one another by addresses of it only",                        false, LAB_ROLE_RANKS          },
-    {"json",         "FILE",    "Write the record of the run to FILE; - is standard output",              false,
-     LAB_ROLE_PATH | MEASURES                                                                                                            },
-    {"html",         "FILE",    "Write the report with charts to FILE",                                   false, LAB_ROLE_PATH | MEASURES},
-    {"max-p99",      "TIME",    "Fail when the 99th percentile of a measure is above",                    false, MEASURES                },
-    {"min-gbps",     "GBPS",    "Fail when the throughput of a case is below",                            false, MEASURES                },
+     "Where copies hide: of direct, bounce, gather, temporary, pool, inline, register",                   true,  PATH          },
+    {"wait",         "HOW",     "poll, or event: sleep until the device wakes us",                        true,  PATH          },
+    {"connect",      "HOW",     "control: by what both ends tell; cm: by librdmacm",                      true,  PATH          },
+    {"baseline",     "on",      "The same over TCP, and memcpy: on or off",                               true,  ANY           },
+    {"timeout",      "TIME",    "Give up when nothing moves for so long",                                 true,  ALL           },
+    {"retry",        "TIME",    "uc and ud: send again what is not acknowledged for so long",             true,  PATH          },
+    {"plant",        "FAULT",   "Prove the detectors: wrong-data, stale-data or early-reuse",             true,  ANY           },
+    {"experiment",   "LIST",    "Experiments: torn, flag, bare; or none",                                 true,  BESIDE        },
+    {"path",         "on",      "",                                                                       true,  0             },
+    {"device",       "NAME",    "RDMA device; else the one of the address in use",                        false, ALL           },
+    {"gid-index",    "N",       "Entry of its GID table",                                                 false, ALL           },
+    {"key",          "FILE",    "The key that both ends share; `lab key FILE' makes one",                 false, REMOTE        },
+    {"peer",         "HOST",    "Where `lab serve' runs",                                                 false, SOURCES       },
+    {"listen",       "ADDRESS", "Be reached by this address only",                                        false, LAB_ROLE_SERVE},
+    {"port",         "N",       "TCP port of the control connection",                                     false, REMOTE        },
+    {"network",      "PREFIX",  "Ranks reach one another by addresses of it only",                        false, LAB_ROLE_RANKS},
+    {"json",         "FILE",    "Write the record of the run to FILE; - is standard output",              false, OUTPUTS       },
+    {"html",         "FILE",    "Write the report with charts to FILE",                                   false, OUTPUTS       },
+    {"max-p99",      "TIME",    "Fail when the 99th percentile of a measure is above",                    false, MEASURES      },
+    {"min-gbps",     "GBPS",    "Fail when the throughput of a case is below",                            false, MEASURES      },
     {"min-ratio",    "RATIO",   "Fail when the throughput of a case is below so many times TCP's",        false,
-     MEASURES                                                                                                                            },
+     MEASURES                                                                                                                  },
 };
 
 static const struct rule rules[] = {
-    {CHOICES, AT(ops),           0,       0,                op_names,        "write,write-imm,read,send,atomic"},
-    {CHOICE,  AT(transport),     0,       0,                transport_names, "rc"                              },
-    {SIZES,   AT(sizes),         2,       LAB_MAX_SIZE,     NULL,            "64,4KiB,64KiB,1MiB"              },
-    {COUNTS,  AT(depths),        1,       LAB_MAX_SLOTS,    NULL,            "1,16"                            },
-    {COUNTS,  AT(offsets),       0,       4095,             NULL,            "0"                               },
-    {COUNT,   AT(slots),         1,       LAB_MAX_SLOTS,    NULL,            "64"                              },
-    {BYTES,   AT(slot_bytes),    0,       LAB_MAX_SIZE,     NULL,            "0"                               },
-    {COUNT,   AT(iterations),    0,       1000000000,       NULL,            "0"                               },
-    {COUNT,   AT(warmup),        0,       1000000000,       NULL,            "100"                             },
-    {COUNT,   AT(signal_every),  1,       LAB_MAX_SLOTS,    NULL,            "1"                               },
-    {CHOICES, AT(ways),          0,       0,                way_names,       "direct"                          },
-    {CHOICE,  AT(wait),          0,       0,                wait_names,      "poll"                            },
-    {CHOICE,  AT(connect),       0,       0,                connect_names,   "control"                         },
-    {CHOICE,  AT(baseline),      0,       0,                switch_names,    "on"                              },
-    {TIME,    AT(timeout_ns),    1000000, 3600000000000,    NULL,            "10s"                             },
-    {TIME,    AT(retry_ns),      1000000, 10000000000,      NULL,            "20ms"                            },
-    {CHOICE,  AT(plant),         0,       0,                plant_names,     "none"                            },
-    {TEXT,    AT(device),        1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
-    {GID,     AT(gid_index),     0,       255,              NULL,            "any"                             },
-    {TEXT,    AT(key),           1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
-    {TEXT,    AT(peer),          1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
-    {TEXT,    AT(listen),        1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
-    {COUNT,   AT(port),          1,       65535,            NULL,            "18470"                           },
-    {TEXT,    AT(network),       1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
-    {TEXT,    AT(json),          1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
-    {TEXT,    AT(html),          1,       LAB_MAX_TEXT - 1, NULL,            ""                                },
-    {TIME,    AT(max_p99_ns),    1,       3600000000000,    NULL,            ""                                },
-    {RATE,    AT(min_kbps),      1,       10000000000,      NULL,            ""                                },
-    {RATIO,   AT(min_ratio_ppm), 1,       1000000000,       NULL,            ""                                },
+    {CHOICES, AT(ops),           0,       0,                op_names,         "write,write-imm,read,send,atomic"},
+    {CHOICE,  AT(transport),     0,       0,                transport_names,  "rc"                              },
+    {SIZES,   AT(sizes),         2,       LAB_MAX_SIZE,     NULL,             "64,4KiB,64KiB,1MiB"              },
+    {COUNTS,  AT(depths),        1,       LAB_MAX_SLOTS,    NULL,             "1,16"                            },
+    {COUNTS,  AT(offsets),       0,       4095,             NULL,             "0"                               },
+    {COUNT,   AT(slots),         1,       LAB_MAX_SLOTS,    NULL,             "64"                              },
+    {BYTES,   AT(slot_bytes),    0,       LAB_MAX_SIZE,     NULL,             "0"                               },
+    {COUNT,   AT(iterations),    0,       1000000000,       NULL,             "0"                               },
+    {COUNT,   AT(warmup),        0,       1000000000,       NULL,             "100"                             },
+    {COUNT,   AT(signal_every),  1,       LAB_MAX_SLOTS,    NULL,             "1"                               },
+    {CHOICES, AT(ways),          0,       0,                way_names,        "direct"                          },
+    {CHOICE,  AT(wait),          0,       0,                wait_names,       "poll"                            },
+    {CHOICE,  AT(connect),       0,       0,                connect_names,    "control"                         },
+    {CHOICE,  AT(baseline),      0,       0,                switch_names,     "on"                              },
+    {TIME,    AT(timeout_ns),    1000000, 3600000000000,    NULL,             "10s"                             },
+    {TIME,    AT(retry_ns),      1000000, 10000000000,      NULL,             "20ms"                            },
+    {CHOICE,  AT(plant),         0,       0,                plant_names,      "none"                            },
+    {CHOICES, AT(experiments),   0,       0,                experiment_names, "none"                            },
+    {CHOICE,  AT(path),          0,       0,                switch_names,     "off"                             },
+    {TEXT,    AT(device),        1,       LAB_MAX_TEXT - 1, NULL,             ""                                },
+    {GID,     AT(gid_index),     0,       255,              NULL,             "any"                             },
+    {TEXT,    AT(key),           1,       LAB_MAX_TEXT - 1, NULL,             ""                                },
+    {TEXT,    AT(peer),          1,       LAB_MAX_TEXT - 1, NULL,             ""                                },
+    {TEXT,    AT(listen),        1,       LAB_MAX_TEXT - 1, NULL,             ""                                },
+    {COUNT,   AT(port),          1,       65535,            NULL,             "18470"                           },
+    {TEXT,    AT(network),       1,       LAB_MAX_TEXT - 1, NULL,             ""                                },
+    {TEXT,    AT(json),          1,       LAB_MAX_TEXT - 1, NULL,             ""                                },
+    {TEXT,    AT(html),          1,       LAB_MAX_TEXT - 1, NULL,             ""                                },
+    {TIME,    AT(max_p99_ns),    1,       3600000000000,    NULL,             ""                                },
+    {RATE,    AT(min_kbps),      1,       10000000000,      NULL,             ""                                },
+    {RATIO,   AT(min_ratio_ppm), 1,       1000000000,       NULL,             ""                                },
 };
 
 enum { RULES = sizeof(rules) / sizeof(rules[0]) };
@@ -540,6 +549,12 @@ int lab_settings_check(struct lab_settings *s, char message[LAB_MESSAGE_BYTES])
     if (s->slots * slot_bytes > LAB_MAX_POOL_BYTES) {
         snprintf(message, LAB_MESSAGE_BYTES, "slots: %llu of %u bytes are more than 1 GiB",
                  (unsigned long long)s->slots, slot_bytes);
+        return -EINVAL;
+    }
+    if (s->experiments >> (LAB_NO_EXPERIMENT + 1) != 0 &&
+        (s->transport != LAB_RC || s->slots < LAB_TRIAL_SLOTS)) {
+        snprintf(message, LAB_MESSAGE_BYTES, "experiment: is for transport rc, with %d slots",
+                 LAB_TRIAL_SLOTS);
         return -EINVAL;
     }
     if (s->connect == LAB_CONNECT_CM && s->transport != LAB_RC) {

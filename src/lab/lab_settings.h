@@ -48,6 +48,9 @@ enum lab_way {
     LAB_WAYS
 };
 enum { LAB_MAX_INLINE = 256 };
+/* See lab_experiment.h. */
+enum lab_experiment { LAB_NO_EXPERIMENT, LAB_TORN, LAB_FLAG, LAB_BARE, LAB_EXPERIMENTS };
+enum { LAB_TRIAL_SLOTS = 8 /* what an experiment needs */ };
 enum lab_transport { LAB_RC, LAB_UC, LAB_UD, LAB_TRANSPORTS };
 enum lab_connect { LAB_CONNECT_TOLD, LAB_CONNECT_CM, LAB_CONNECTS };
 enum lab_wait { LAB_POLL, LAB_EVENT, LAB_WAITS };
@@ -83,6 +86,8 @@ struct lab_settings {
     uint64_t timeout_ns;
     uint64_t retry_ns; /* uc, ud: sent again when it is not acknowledged by then */
     uint64_t plant;
+    uint64_t experiments; /* bits by enum lab_experiment */
+    uint64_t path;        /* bool: the last message of each case is traced */
     /* Of this end. */
     char device[LAB_MAX_TEXT];
     uint64_t gid_index; /* LAB_ANY_GID: the one of the control connection's address */
@@ -107,7 +112,8 @@ enum lab_roles {
     LAB_ROLE_SERVE = 2,
     LAB_ROLE_RUN = 4,
     LAB_ROLE_PATH = 8,
-    LAB_ROLE_RANKS = 16
+    LAB_ROLE_RANKS = 16,
+    LAB_ROLE_EXPERIMENT = 32,
 };
 
 /* One row of the table. */

@@ -13,6 +13,7 @@
 #include <xxhash.h>
 
 enum { MAGIC = 0x56626c31 };
+#define PATTERN_FACTOR 0xd6e8feb86659fd93ull /* odd: it has an inverse */
 
 static const char *const owner_names[LAB_OWNERS] = {
     "free", "filled", "posted", "completed", "notified", "acknowledged",
@@ -187,7 +188,7 @@ static uint64_t seed_of(uint32_t slot, uint64_t sequence)
 
 static uint64_t word_of(uint64_t seed, uint32_t word)
 {
-    return (seed + word) * 0xd6e8feb86659fd93ull;
+    return (seed + word) * PATTERN_FACTOR;
 }
 
 static void fill_pattern(uint8_t *out, uint32_t bytes, uint64_t seed)
@@ -294,6 +295,69 @@ enum lab_verdict lab_slot_check(const uint8_t *bytes, const struct lab_expect *e
         return LAB_DATA_CORRUPT;
     }
     return LAB_DATA_GOOD;
+}
+
+/* The seed of which this word is a part. */
+static uint64_t seed_of_word(uint64_t word, uint32_t index)
+{
+    uint64_t inverse =
+        PATTERN_FACTOR; /* Newton: each turn doubles the bits that are right, from 3 */
+    for (unsigned i = 0; i < 5; i++)
+        inverse *= 2 - PATTERN_FACTOR * inverse;
+    return word * inverse - index;
+}
+
+/* A version near another, by its seed; false where there is none. */
+static bool find_version(uint32_t slot, uint64_t near, uint64_t seed, uint64_t *out)
+{
+    enum { FAR = 1 << 16 };
+    for (uint64_t i = 0; i < FAR; i++) {
+        *out = near + i;
+        if (seed_of(slot, *out) == seed)
+            return true;
+        *out = near - i;
+        if (i <= near && seed_of(slot, *out) == seed)
+            return true;
+    }
+    return false;
+}
+
+enum lab_mixed lab_slot_mixed(const uint8_t *bytes, uint32_t slot, uint32_t length,
+                              struct lab_mixture *m)
+{
+    struct lab_slot_head head;
+    uint32_t head_bytes = (uint32_t)sizeof(head);
+    memcpy(&head, bytes, head_bytes);
+    *m = (struct lab_mixture){.sequence = head.sequence};
+    if (head.magic != MAGIC || head.slot != slot || head.length != length)
+        return LAB_NO_VERSION;
+    uint64_t first = seed_of(slot, head.sequence), seed = first, version = head.sequence, word;
+    for (uint32_t at = head_bytes; at < length; at += 8) {
+        memcpy(&word, bytes + at, 8);
+        uint32_t index = (at - head_bytes) / 8;
+        if (word == word_of(seed, index))
+            continue;
+        if (m->changes++ == 0)
+            m->offset = at;
+        seed = seed_of_word(word, index);
+        if (!find_version(slot, head.sequence, seed, &version)) {
+            m->offset = at;
+            return LAB_NO_VERSION;
+        }
+        if (m->changes == 1)
+            m->other = version;
+    }
+    m->ends_agree = seed == first;
+    if (head.checksum == checksum_of(bytes, length))
+        return LAB_ONE_VERSION;
+    /* The checksum may be another version's than the rest of the head. */
+    if (m->changes == 0)
+        *m = (struct lab_mixture){.sequence = head.sequence,
+                                  .other = head.sequence,
+                                  .offset = offsetof(struct lab_slot_head, checksum),
+                                  .changes = 1,
+                                  .ends_agree = true};
+    return LAB_SEVERAL_VERSIONS;
 }
 
 void lab_slot_say(const uint8_t *bytes, const struct lab_expect *e, enum lab_verdict v,

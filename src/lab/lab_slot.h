@@ -105,6 +105,18 @@ struct lab_expect {
 };
 /* *offset: where corrupt bytes begin. */
 enum lab_verdict lab_slot_check(const uint8_t *bytes, const struct lab_expect *e, uint32_t *offset);
+/* Contents that were read while others were written over them, copied by words of 8 bytes. length
+ * is a multiple of 8, longer than a head. */
+enum lab_mixed { LAB_ONE_VERSION, LAB_SEVERAL_VERSIONS, LAB_NO_VERSION };
+struct lab_mixture {
+    uint64_t sequence; /* of the head */
+    uint64_t other;    /* several: of the first byte that is not of that one */
+    uint32_t offset;   /* of that byte; no version: of the first that is of none */
+    uint32_t changes;  /* how many times the version changes */
+    bool ends_agree;   /* several: the first and the last word are of one version all the same */
+};
+enum lab_mixed lab_slot_mixed(const uint8_t *bytes, uint32_t slot, uint32_t length,
+                              struct lab_mixture *m);
 /* What of a check is told: "slot 3, #67, 4096 bytes: stale: has slot 3, #3". */
 void lab_slot_say(const uint8_t *bytes, const struct lab_expect *e, enum lab_verdict v,
                   uint32_t offset, char *out, unsigned out_bytes);

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "lab/lab_experiment.h"
+
 enum { CONTENTS_LIMIT_PERCENT = 50 };
 
 double lab_verdict_gbps(const struct lab_result *r)
@@ -186,6 +188,8 @@ static json_t *summary(const struct lab_run *run, enum lab_exit code)
     };
     double throughput = mean_ratio(run, lab_verdict_throughput_ratio);
     double latency = mean_ratio(run, lab_verdict_latency_ratio);
+    if (run->count == 0)
+        return json_string(begin[code]);
     if (throughput <= 0)
         return json_sprintf("%s; without a baseline nothing is said about TCP", begin[code]);
     const char *pays = throughput > 1.1 && latency > 1.1   ? "RDMA pays for this load"
@@ -212,6 +216,8 @@ json_t *lab_verdict_make(const struct lab_settings *s, const struct lab_run *run
             code = LAB_EXIT_MISSED;
         find_bottleneck(r, findings);
     }
+    if (lab_experiment_failed(run->experiments, findings))
+        code = LAB_EXIT_WRONG_DATA;
     return json_pack("{s:i,s:b,s:o,s:o}", "exit", (int)code, "passed", code == LAB_EXIT_PASSED,
                      "summary", summary(run, code), "findings", findings);
 }

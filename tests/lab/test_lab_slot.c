@@ -258,6 +258,67 @@ static void lab_slot_say__texts(void **state)
     assert_string_equal(text, "slot 1, #9, 8 bytes: ahead");
 }
 
+/* Words of version 7 up to an offset, of version 8 from there on. */
+static enum lab_mixed mix(uint32_t offset, uint32_t length, struct lab_mixture *m)
+{
+    uint8_t other[SLOT_BYTES];
+    lab_slot_fill(bytes, 0, 7, length);
+    lab_slot_seal(bytes);
+    lab_slot_fill(other, 0, 8, length);
+    lab_slot_seal(other);
+    memcpy(bytes + offset, other + offset, length - offset);
+    return lab_slot_mixed(bytes, 0, length, m);
+}
+
+static void lab_slot_mixed__where_versions_meet(void **state)
+{
+    (void)state;
+    struct lab_mixture m;
+    assert_int_equal(mix(1024, 1024, &m), LAB_ONE_VERSION);
+    assert_int_equal(m.sequence, 7);
+    assert_int_equal(mix(0, 1024, &m), LAB_ONE_VERSION);
+    assert_int_equal(m.sequence, 8);
+    for (uint32_t at = 32; at < 1024; at += 8) {
+        assert_int_equal(mix(at, 1024, &m), LAB_SEVERAL_VERSIONS);
+        assert_int_equal(m.sequence, 7);
+        assert_int_equal(m.other, 8);
+        assert_int_equal(m.offset, at);
+        assert_int_equal(m.changes, 1);
+        assert_false(m.ends_agree);
+    }
+    assert_int_equal(mix(24, 1024, &m), LAB_SEVERAL_VERSIONS); /* the checksum's word */
+    mix(512, 1024, &m);
+    uint8_t middle[256];
+    memcpy(middle, bytes + 512, sizeof(middle));
+    mix(1024, 1024, &m);
+    memcpy(bytes + 512, middle, sizeof(middle)); /* 7, 8, and 7 again */
+    assert_int_equal(lab_slot_mixed(bytes, 0, 1024, &m), LAB_SEVERAL_VERSIONS);
+    assert_int_equal(m.changes, 2);
+    assert_true(m.ends_agree);
+}
+
+static void lab_slot_mixed__damage_is_no_version(void **state)
+{
+    (void)state;
+    struct lab_mixture m;
+    for (uint32_t at = 32; at < 256; at++) {
+        mix(128, 256, &m);
+        bytes[at] ^= 0x10;
+        assert_int_equal(lab_slot_mixed(bytes, 0, 256, &m), LAB_NO_VERSION);
+        assert_int_equal(m.offset, at & ~7u);
+    }
+    for (uint32_t at = 0; at < 8; at++) { /* magic and slot */
+        mix(256, 256, &m);
+        bytes[at] ^= 0x10;
+        assert_int_equal(lab_slot_mixed(bytes, 0, 256, &m), LAB_NO_VERSION);
+    }
+    mix(256, 256, &m);
+    assert_int_equal(lab_slot_mixed(bytes, 1, 256, &m), LAB_NO_VERSION);
+    assert_int_equal(lab_slot_mixed(bytes, 0, 248, &m), LAB_NO_VERSION);
+    memset(bytes, 0, 256);
+    assert_int_equal(lab_slot_mixed(bytes, 0, 256, &m), LAB_NO_VERSION);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -275,6 +336,8 @@ int main(void)
         TEST(case_137__stale_is_not_corrupt),
         TEST(lab_slot_check__elsewhere_and_other_length),
         TEST(lab_slot_say__texts),
+        TEST(lab_slot_mixed__where_versions_meet),
+        TEST(lab_slot_mixed__damage_is_no_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_lab_experiment.c: what experiments are judged by, from trials with round figures, and their
+ * text.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lab/lab_experiment.h"
+
+static json_t *experiment;
+
+static int setup(void **state)
+{
+    (void)state;
+    experiment = json_pack("{s:s,s:s,s:[i],s:[]}", "name", "some", "about", "Something", "sizes",
+                           64, "trials");
+    return experiment == NULL;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    json_decref(experiment);
+    return 0;
+}
+
+/* count NULL: none. The target found it. */
+static void add_at(const struct lab_variant *v, const char *side, const char *count, int value)
+{
+    json_t *t = json_pack("{s:s,s:i,s:i,s:s,s:s,s:f,s:{s:i,s:i,s:i},s:{s:{}},s:{s:{}}}", "variant",
+                          v->name, "size", 64, "rounds", 100, "proves", "this", "not", "that",
+                          "cpu_us_a_message", 2.5, "latency", "p50_ns", 3000, "p99_ns", 4000,
+                          "max_ns", 5000, "source", "counts", "target", "counts");
+    if (count != NULL)
+        json_object_set_new(json_object_get(json_object_get(t, side), "counts"), count,
+                            json_integer(value));
+    json_array_append_new(json_object_get(experiment, "trials"), t);
+}
+
+/* All variants, one of which has found something. */
+static void judged(const struct lab_experiment_kind *k, unsigned variant, const char *side,
+                   const char *count, bool passed, const char *says)
+{
+    json_array_clear(json_object_get(experiment, "trials"));
+    for (unsigned v = 0; v < k->variant_count; v++)
+        add_at(&k->variants[v], side, v == variant ? count : NULL, 3);
+    k->judge(experiment);
+    const char *summary = json_string_value(json_object_get(experiment, "summary"));
+    assert_int_equal(json_is_true(json_object_get(experiment, "passed")), passed);
+    if (strstr(summary, says) == NULL)
+        fail_msg("'%s' is not in '%s'", says, summary);
+}
+
+enum { AT_REST, PLAIN, LOCKED };
+
+static void lab_torn__judged(void **state)
+{
+    (void)state;
+    judged(&lab_torn, PLAIN, "source", "torn", true, "3 of 100 plain Reads were torn");
+    judged(&lab_torn, PLAIN, "source", "whole", true, "none this time, which proves nothing");
+    judged(&lab_torn, LOCKED, "source", "tries", true, "after 3 tries, 0 of them wrong, for 1.0");
+    judged(&lab_torn, LOCKED, "source", "torn", false, "3 of them wrong");
+    judged(&lab_torn, LOCKED, "source", "corrupt", false, "3 of them wrong");
+    judged(&lab_torn, PLAIN, "source", "corrupt", false, "CORRUPT bytes");
+    judged(&lab_torn, AT_REST, "source", "torn", false, "CORRUPT bytes");
+    judged(&lab_torn, AT_REST, "source", "corrupt", false, "CORRUPT bytes");
+}
+
+/* Where the specification leaves it open, a flag before its data is news and no fault. */
+static void lab_flag__judged(void **state)
+{
+    (void)state;
+    for (unsigned v = 0; v < lab_flag.variant_count; v++) {
+        bool open = v < 2;
+        const char *says = open ? "in 3 of 400 cases where the specification leaves that open"
+                                : "and in 3 where it does not";
+        judged(&lab_flag, v, "source", "told_before_data", open, says);
+        judged(&lab_flag, v, "target", "told_before_data", open, says);
+    }
+    judged(&lab_flag, 0, "source", "whole", true, "no promise of the next NIC");
+}
+
+static void lab_bare__judged(void **state)
+{
+    (void)state;
+    judged(&lab_bare, 0, "source", NULL, true, "3.0 us at the least");
+}
+
+static void lab_experiment_failed__findings(void **state)
+{
+    (void)state;
+    json_t *all = json_array(), *findings = json_array();
+    assert_false(lab_experiment_failed(NULL, findings));
+    assert_false(lab_experiment_failed(all, findings));
+    assert_int_equal(json_array_size(findings), 0);
+    judged(&lab_torn, PLAIN, "source", "torn", true, "");
+    json_array_append(all, experiment);
+    assert_false(lab_experiment_failed(all, findings));
+    assert_int_equal(json_array_size(findings), 1);
+    json_object_set_new(experiment, "passed", json_false());
+    assert_true(lab_experiment_failed(all, findings));
+    assert_memory_equal(json_string_value(json_array_get(findings, 1)), "WRONG DATA: experiment",
+                        22);
+    json_decref(all);
+    json_decref(findings);
+}
+
+static void lab_experiment_write__text(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    json_t *all = json_array();
+    judged(&lab_torn, LOCKED, "source", "torn", false, "");
+    json_array_append(all, experiment);
+    lab_experiment_write(NULL, out);
+    assert_int_equal(ftell(out), 0);
+    lab_experiment_write(all, out);
+    fclose(out);
+    assert_non_null(strstr(text, "Experiment some. Something."));
+    assert_non_null(strstr(text, "  source torn 3"));
+    assert_non_null(strstr(text, "at rest: proves: this; does not prove: that"));
+    assert_non_null(strstr(text, "Verdict of some: WRONG DATA: of 64 bytes"));
+    free(text);
+    json_decref(all);
+}
+
+static void lab_trial_find__absent(void **state)
+{
+    (void)state;
+    add_at(&lab_torn.variants[0], "source", "torn", 7);
+    const json_t *t = lab_trial_find(experiment, "at rest", 64);
+    assert_int_equal(lab_trial_count(t, "source", "torn"), 7);
+    assert_int_equal(lab_trial_p50(t), 3000);
+    assert_int_equal(lab_trial_count(t, "source", "whole"), 0);
+    assert_int_equal(lab_trial_count(t, "target", "torn"), 0);
+    assert_null(lab_trial_find(experiment, "at rest", 65));
+    assert_null(lab_trial_find(experiment, "plain Read", 64));
+    assert_int_equal(lab_trial_count(NULL, "source", "torn"), 0);
+    assert_int_equal(lab_trial_p50(NULL), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(lab_torn__judged),           TEST(lab_flag__judged),
+        TEST(lab_bare__judged),           TEST(lab_experiment_failed__findings),
+        TEST(lab_experiment_write__text), TEST(lab_trial_find__absent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
