@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "report/report.h"
 #include "scenario/quantity.h"
 #include "scenario/results.h"
 #include "tool.h"
@@ -27,6 +28,7 @@ enum {
     OPTION_BUFFER,
     OPTION_WATCHDOG,
     OPTION_BYTES,
+    OPTION_NO_REPORT,
     EVENTS_A_LOOK = 1 << 18, /* between two looks at the clock */
 };
 
@@ -36,7 +38,7 @@ struct options {
     bool run, bytes;
     const char *scenario, *out, *topology, *flows, *profile, *watchdog, *cc;
     uint64_t seed, buffer_bytes;
-    bool seed_given;
+    bool seed_given, no_report;
     struct scenario_set set[SCENARIO_MAX_SETS + 1]; /* one for the seed */
     unsigned sets;
 };
@@ -140,6 +142,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case OPTION_BYTES:
         o->bytes = true;
         return 0;
+    case OPTION_NO_REPORT:
+        o->no_report = true;
+        return 0;
     case OPTION_WATCHDOG:
         o->watchdog = arg;
         return 0;
@@ -155,20 +160,21 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option options[] = {
-    {"out",                                                            OPTION_OUT, "DIR", 0, "Where the results go; made if need be", 0},
-    {"seed",                                                           OPTION_SEED, "N", 0, "Of all chance, instead of the scenario's", 0},
-    {"set",                         OPTION_SET, "KEY=VALUE", 0,
+    {"out",                                       OPTION_OUT, "DIR", 0, "Where the results go; made if need be", 0},
+    {"no-report",                                      OPTION_NO_REPORT, NULL, 0, "No report.html", 0},
+    {"seed",    OPTION_SEED, "N", 0, "Of all chance, instead of the scenario's", 0},
+    {"set",                                           OPTION_SET, "KEY=VALUE", 0,
      "A field of the scenario: switches.buffer=4MiB, hosts.cc=timely", 0},
-    {"bytes",                                                                OPTION_BYTES, NULL, 0,
+    {"bytes",OPTION_BYTES, NULL, 0,
      "Frames have bytes and an ICRC, built and checked; the same comes out", 0},
-    {"topology",OPTION_TOPOLOGY, "FILE", 0, "Topology as the ns-3 HPCC simulator has it", 1},
-    {"flows",                                                               OPTION_FLOWS, "FILE", 0, "Flows in its format", 1},
-    {"profile",                                                               OPTION_PROFILE, "NAME", 0, "hpcc-compat: frames, buffers and pauses as there", 1},
-    {"cc",                                                            OPTION_CC, "NAME", 0, IMPORT_CC "; without it none", 1},
-    {"buffer-mib",                                                     OPTION_BUFFER, "N", 0, "Of each switch; without it 32", 1},
-    {"watchdog", OPTION_WATCHDOG, "DETECT,RESTORE", 0, "A PFC watchdog that drops, as 200ms,200ms",
+    {"topology",                                          OPTION_TOPOLOGY, "FILE", 0, "Topology as the ns-3 HPCC simulator has it", 1},
+    {"flows",                                          OPTION_FLOWS, "FILE", 0, "Flows in its format", 1},
+    {"profile",                                      OPTION_PROFILE, "NAME", 0, "hpcc-compat: frames, buffers and pauses as there", 1},
+    {"cc",                                        OPTION_CC, "NAME", 0, IMPORT_CC "; without it none", 1},
+    {"buffer-mib", OPTION_BUFFER, "N", 0, "Of each switch; without it 32", 1},
+    {"watchdog",                                           OPTION_WATCHDOG, "DETECT,RESTORE", 0, "A PFC watchdog that drops, as 200ms,200ms",
      1},
-    {0                                                               },
+    {0},
 };
 
 static const struct argp fabric_argp = {
@@ -177,7 +183,8 @@ static const struct argp fabric_argp = {
     .args_doc = "run SCENARIO.yaml\nrun --topology FILE --flows FILE --profile hpcc-compat",
     .doc =
         "Simulates a data-centre network packet by packet, in virtual time."
-        "\vWrites flows.csv, pfc.csv, ports.csv and summary.json. Exit codes: 0 all flows finished "
+        "\vWrites flows.csv, verbs.csv, pfc.csv, ports.csv, summary.json and report.html. Exit "
+        "codes: 0 all flows finished "
         "or the time limit was reached, 1 the network came to a standstill, or flows ended with an "
         "error; 64 wrong usage, 69 "
         "the scenario cannot be run and the message says why, 70 failed. See "
@@ -313,7 +320,10 @@ int cmd_fabric(int argc, char **argv)
     argp_parse(&fabric_argp, argc, argv, 0, NULL, &o);
     load(&o, &s);
     const char *source = o.scenario != NULL ? o.scenario : o.flows;
-    if (!results_begin(&results, o.out, &s, &error) || !scenario_make(&s, source, &f, &error))
+    bool page = !o.no_report && report_can();
+    if (!o.no_report && !page)
+        fprintf(stderr, "no report.html: %s\n", REPORT_CANNOT);
+    if (!results_begin(&results, o.out, &s, page, &error) || !scenario_make(&s, source, &f, &error))
         tool_die(TOOL_UNAVAILABLE, "%s", error.text);
     scenario_warn(&s, f, stderr);
     enum fabric_state state = simulate(f);

@@ -15,9 +15,8 @@ void egress_put(struct fabric *f, uint32_t port, uint32_t packet)
     packet_push(&f->pool, &q->list, packet);
     q->bytes += k->bytes;
     p->backlog |= (uint8_t)(1u << k->priority);
-    struct port_counts *c = &p->count[k->priority];
-    if (q->bytes > c->max_queue_bytes)
-        c->max_queue_bytes = q->bytes;
+    if (q->bytes > q->peak_bytes)
+        q->peak_bytes = q->bytes;
     if (sched_time_ps(&f->sched, event_of_port(port, PORT_TX)) > p->busy_until_ps)
         egress_kick(f, port);
 }

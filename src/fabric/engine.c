@@ -172,6 +172,8 @@ static void engine_receive(struct fabric *f, struct endpoint *e, uint32_t packet
 {
     struct engine *g = engine_of(e);
     struct rx_packet rx;
+    struct flow *w = &f->flow[f->pool.packet[packet].flow];
+    uint32_t payload_bytes = f->pool.packet[packet].payload_bytes;
     bool parsed = true;
     if (f->frame != NULL)
         parsed = codec_parse(f, packet, &rx);
@@ -183,7 +185,9 @@ static void engine_receive(struct fabric *f, struct endpoint *e, uint32_t packet
         switch_drop(f, &f->port[e->port], packet, &f->totals.drops_icrc);
         return;
     }
-    note_answer(f, &f->flow[f->pool.packet[packet].flow], &rx.h);
+    w->arrived += payload_bytes;
+    f->totals.arrived_bytes += payload_bytes;
+    note_answer(f, w, &rx.h);
     packet_give(&f->pool, packet);
     settle(f, g);
 }

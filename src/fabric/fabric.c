@@ -64,7 +64,8 @@ static bool config_sane(const struct fabric_config *c)
            h->ack_priority < FABRIC_PRIORITIES && h->cnp_priority < FABRIC_PRIORITIES &&
            (!h->engine || (h->cc == NULL && engine_payload(h->payload_bytes))) && h->retry <= 7 &&
            h->rnr_retry <= 7 && (!c->bytes || h->engine) &&
-           (c->watchdog == WATCHDOG_OFF || c->detect_ps > 0);
+           (c->watchdog == WATCHDOG_OFF || c->detect_ps > 0) &&
+           (c->on_sample == NULL || c->sample_ps > 0);
 }
 
 static bool work_sane(const struct fabric_work *k)
@@ -273,6 +274,8 @@ int fabric_create(const struct fabric_config *config, const struct fabric_topolo
     watch_start(f);
     if (config->faults > 0)
         sched_put(&f->sched, event_of_fabric(f, FABRIC_FAULT), config->fault[0].at_ps);
+    if (config->on_sample != NULL)
+        sched_put(&f->sched, event_of_fabric(f, FABRIC_SAMPLE), config->sample_ps);
     *out = f;
     return 0;
 }
@@ -300,6 +303,13 @@ static void fault_event(struct fabric *f)
     if (f->next_fault < f->config.faults)
         sched_put(&f->sched, event_of_fabric(f, FABRIC_FAULT),
                   f->config.fault[f->next_fault].at_ps);
+}
+
+static void sample_event(struct fabric *f)
+{
+    uint64_t after = f->config.on_sample(f->config.on_sample_arg, f);
+    if (after != 0)
+        sched_put(&f->sched, event_of_fabric(f, FABRIC_SAMPLE), f->sched.now_ps + after);
 }
 
 static void dispatch(struct fabric *f, uint32_t id)
@@ -331,8 +341,11 @@ static void dispatch(struct fabric *f, uint32_t id)
     case FABRIC_WATCH:
         watch_dog_event(f);
         break;
-    default:
+    case FABRIC_FAULT:
         fault_event(f);
+        break;
+    default:
+        sample_event(f);
         break;
     }
 }
@@ -365,14 +378,20 @@ enum fabric_state fabric_run(struct fabric *f, uint64_t max_events)
     return f->state;
 }
 
+static uint64_t max_queue_bytes(const struct port *p, unsigned priority)
+{
+    uint64_t before = p->count[priority].max_queue_bytes, peak = p->queue[priority].peak_bytes;
+    return peak > before ? peak : before;
+}
+
 void fabric_totals(const struct fabric *f, struct fabric_totals *out)
 {
     *out = f->totals;
     out->now_ps = f->sched.now_ps;
     for (uint32_t i = 0; i < f->ports; i++)
         for (unsigned j = 0; f->port[i].at_switch && j < FABRIC_PRIORITIES; j++)
-            if (f->port[i].count[j].max_queue_bytes > out->max_queue_bytes)
-                out->max_queue_bytes = f->port[i].count[j].max_queue_bytes;
+            if (max_queue_bytes(&f->port[i], j) > out->max_queue_bytes)
+                out->max_queue_bytes = max_queue_bytes(&f->port[i], j);
 }
 
 void fabric_flow_result(const struct fabric *f, uint32_t flow, struct fabric_flow_result *out)
@@ -396,13 +415,33 @@ void fabric_port_result(const struct fabric *f, uint32_t port, unsigned priority
     *out = (struct fabric_port_result){
         .node = p->node,
         .port = port - f->node[p->node].first_port,
-        .max_queue_bytes = c->max_queue_bytes,
+        .max_queue_bytes = max_queue_bytes(p, priority),
         .paused_received_ps = pause_received_ps(f, port, priority),
         .paused_sent_ps = pause_sent_ps(f, port, priority),
         .tx_bytes = c->tx_bytes,
         .ecn_marks = c->ecn_marks,
         .drops = c->drops,
     };
+}
+
+void fabric_port_sample(struct fabric *f, uint32_t port, struct fabric_port_sample *out)
+{
+    struct port *p = &f->port[port];
+    *out = (struct fabric_port_sample){0};
+    for (unsigned i = 0; i < FABRIC_PRIORITIES; i++) {
+        struct queue *q = &p->queue[i];
+        p->count[i].max_queue_bytes = max_queue_bytes(p, i);
+        if (q->peak_bytes > out->peak_bytes)
+            out->peak_bytes = q->peak_bytes;
+        q->peak_bytes = q->bytes;
+        out->tx_bytes += p->count[i].tx_bytes;
+        out->paused_ps += pause_received_ps(f, port, i);
+    }
+}
+
+uint8_t fabric_deadlock(const struct fabric *f, uint32_t port)
+{
+    return f->totals.deadlock_ps != FABRIC_NEVER ? f->waiting[port] : 0;
 }
 
 void fabric_thresholds(const struct fabric *f, uint32_t port, uint64_t *kmax_bytes,

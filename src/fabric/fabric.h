@@ -135,6 +135,8 @@ struct fabric_hosts {
     uint64_t window_bytes; /* in flight of a flow; 0: no limit */
 };
 
+struct fabric;
+
 struct fabric_config {
     uint64_t seed;
     uint32_t gap_bytes; /* preamble, start, gap: on the wire, not in buffers */
@@ -156,6 +158,17 @@ struct fabric_config {
     void (*on_pfc)(void *arg, uint64_t time_ps, uint32_t node, uint32_t port, unsigned priority,
                    uint32_t quanta);
     void *on_pfc_arg;
+    /* Called sample_ps after the beginning, and then after as many ps as it returns (0: never
+     * again), to look at the fabric; nothing of the run depends on it. May be NULL. */
+    uint64_t (*on_sample)(void *arg, struct fabric *f);
+    void *on_sample_arg;
+    uint64_t sample_ps;
+};
+
+/* Of a port, all priorities together. */
+struct fabric_port_sample {
+    uint64_t peak_bytes;          /* the longest queue since it was last asked for */
+    uint64_t tx_bytes, paused_ps; /* since the beginning */
 };
 
 enum fabric_state {
@@ -193,11 +206,10 @@ struct fabric_totals {
         drops_icrc;
     uint64_t storms;             /* that the watchdog saw */
     uint64_t bytes, acked_bytes; /* of all flows */
+    uint64_t arrived_bytes;      /* the sum of fabric_flow_arrived */
     uint32_t flows, finished, failed;
     uint64_t deadlock_ps; /* FABRIC_NEVER: none was seen */
 };
-
-struct fabric;
 
 /* The figures of RoCE v2 on Ethernet, 100G: what a caller starts from. */
 void fabric_defaults(struct fabric_config *config);
@@ -218,6 +230,11 @@ void fabric_flow_result(const struct fabric *f, uint32_t flow, struct fabric_flo
 uint32_t fabric_ports(const struct fabric *f);
 void fabric_port_result(const struct fabric *f, uint32_t port, unsigned priority,
                         struct fabric_port_result *out);
+void fabric_port_sample(struct fabric *f, uint32_t port, struct fabric_port_sample *out);
+/* Payload of the flow that came to where it goes, what was sent again included. */
+uint64_t fabric_flow_arrived(const struct fabric *f, uint32_t flow);
+/* Mask of a port's queues that wait for one another in a circle, as found first. */
+uint8_t fabric_deadlock(const struct fabric *f, uint32_t port);
 /* What a port's ECN and PFC thresholds come to, for warnings. */
 void fabric_thresholds(const struct fabric *f, uint32_t port, uint64_t *kmax_bytes,
                        uint64_t *xoff_bytes);

@@ -24,12 +24,14 @@ enum fabric_event {
     FABRIC_CHECK, /* does anything move? */
     FABRIC_WATCH, /* the watchdog's look around */
     FABRIC_FAULT,
+    FABRIC_SAMPLE, /* the last: it changes nothing for the others */
     FABRIC_EVENTS
 };
 
 struct queue {
     struct packet_list list;
     uint32_t bytes;
+    uint32_t peak_bytes; /* since fabric_port_sample last added it to the counts */
 };
 
 struct port_counts {

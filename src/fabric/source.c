@@ -181,6 +181,8 @@ static void answer(struct fabric *f, struct endpoint *e, struct flow *w, enum pa
 static void data_arrived(struct fabric *f, struct endpoint *e, const struct packet *k)
 {
     struct flow *w = &f->flow[k->flow];
+    w->arrived += k->payload_bytes;
+    f->totals.arrived_bytes += k->payload_bytes;
     bool by_ack = f->config.hosts.cnp_by_ack;
     uint64_t now = f->sched.now_ps;
     if ((k->flags & PACKET_CE) != 0 && !by_ack &&
@@ -459,4 +461,9 @@ void source_result(const struct fabric *f, uint32_t flow, struct fabric_flow_res
                                        .retries = w->retries,
                                        .cnps = w->cnps,
                                        .failed_ps = FABRIC_NEVER};
+}
+
+uint64_t fabric_flow_arrived(const struct fabric *f, uint32_t flow)
+{
+    return f->flow[flow].arrived;
 }

@@ -30,9 +30,10 @@ struct flow {
     uint32_t group, next_waiting; /* of those that wait for the same group */
     /* The receiver's. */
     uint64_t expected;
-    uint64_t cnp_ps; /* when the last CNP left, + 1; 0: none did */
-    uint32_t src;    /* index of the host */
-    bool gap;        /* told the sender that something is missing */
+    uint64_t arrived; /* payload, whatever came of it */
+    uint64_t cnp_ps;  /* when the last CNP left, + 1; 0: none did */
+    uint32_t src;     /* index of the host */
+    bool gap;         /* told the sender that something is missing */
 };
 
 struct source {

@@ -11,7 +11,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "scenario/page.h"
+
 #include "verbena/types.h"
+
+const char *const results_ends[] = {"running", "finished",       "stalled",
+                                    "limit",   "out of packets", "failed"};
 
 static uint64_t ns(uint64_t ps)
 {
@@ -47,16 +52,24 @@ static void note_pfc(void *arg, uint64_t time_ps, uint32_t node, uint32_t port, 
     char which[12] = "all"; /* a pause of the link */
     if (priority < FABRIC_PRIORITIES)
         snprintf(which, sizeof(which), "%u", priority);
+    if (r->report)
+        samples_pfc(&r->samples, time_ps, node, port);
     if (quanta > UINT16_MAX) /* held until the resume: what a frame can say at most */
         quanta = UINT16_MAX;
     fprintf(r->pfc, "%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%s,%s,%" PRIu32 "\n", ns(time_ps), node,
             port, which, quanta != 0 ? "pause" : "resume", quanta);
 }
 
-bool results_begin(struct results *r, const char *folder, struct scenario *s,
+bool results_begin(struct results *r, const char *folder, struct scenario *s, bool report,
                    struct scenario_error *error)
 {
-    *r = (struct results){.folder = strdup(folder)};
+    *r = (struct results){.folder = strdup(folder), .report = report};
+    if (report && !samples_begin(&r->samples, s)) {
+        snprintf(error->text, sizeof(error->text), "%s: no memory for what the report shows",
+                 folder);
+        free(r->folder);
+        return false;
+    }
     if (r->folder == NULL || (mkdir(folder, 0777) != 0 && errno != EEXIST)) {
         snprintf(error->text, sizeof(error->text), "%s: %s", folder, strerror(errno));
         free(r->folder);
@@ -196,12 +209,12 @@ static void write_number(FILE *out, const char *name, uint64_t value)
     fprintf(out, "    \"%s\": %" PRIu64 ",\n", name, value);
 }
 
-static void write_parameters(FILE *out, const struct fabric_config *c)
+void results_parameters(FILE *out, const struct fabric_config *c)
 {
     static const char *const watchdogs[] = {"off", "drop", "forward", "alert"};
     const struct fabric_switches *s = &c->switches;
     const struct fabric_hosts *h = &c->hosts;
-    fputs("  \"parameters\": {\n", out);
+    fputs("{\n", out);
     write_number(out, "buffer_bytes", s->buffer_bytes);
     write_number(out, "headroom_bytes", s->headroom_bytes);
     write_number(out, "headroom_delays", s->headroom_delays);
@@ -242,39 +255,42 @@ static void write_parameters(FILE *out, const struct fabric_config *c)
     fprintf(out, "    \"cc\": \"%s\",\n", h->cc != NULL ? h->cc : "none");
     write_number(out, "watchdog_detect_ns", ns(c->detect_ps));
     write_number(out, "watchdog_restore_ns", ns(c->restore_ps));
-    fprintf(out, "    \"watchdog\": \"%s\"\n  },\n", watchdogs[c->watchdog]);
+    fprintf(out, "    \"watchdog\": \"%s\"\n  }", watchdogs[c->watchdog]);
 }
 
-static void write_title(FILE *out, const char *title)
+void results_text(FILE *out, const char *text)
 {
-    fputs("  \"scenario\": \"", out);
-    for (const char *p = title; p != NULL && *p != '\0'; p++) {
+    fputc('"', out);
+    for (const char *p = text; p != NULL && *p != '\0'; p++) {
         if (*p == '"' || *p == '\\')
             fputc('\\', out);
         fputc((unsigned char)*p < 0x20 ? ' ' : *p, out);
     }
-    fputs("\",\n", out);
+    fputc('"', out);
 }
 
 static bool write_summary(const struct results *r, const struct scenario *s, const struct fabric *f,
                           enum fabric_state state, struct scenario_error *e)
 {
-    static const char *const ends[] = {"running", "finished",       "stalled",
-                                       "limit",   "out of packets", "failed"};
     struct fabric_totals t;
     FILE *out = open_file(r, "summary.json", e);
     if (out == NULL)
         return false;
     fabric_totals(f, &t);
     fputs("{\n", out);
-    write_title(out, s->title);
+    fputs("  \"scenario\": ", out);
+    results_text(out, s->title);
+    fputs(",\n", out);
     fprintf(out, "  \"seed\": %" PRIu64 ",\n", s->config.seed);
-    write_parameters(out, &s->config);
+    fputs("  \"parameters\": ", out);
+    results_parameters(out, &s->config);
+    fputs(",\n", out);
     fprintf(out, "  \"nodes\": %" PRIu32 ",\n  \"links\": %" PRIu32 ",\n", s->topology.nodes,
             s->topology.links);
     fprintf(out, "  \"flows\": %" PRIu32 ",\n  \"finished\": %" PRIu32 ",\n", t.flows, t.finished);
     fprintf(out, "  \"failed\": %" PRIu32 ",\n", t.failed);
-    fprintf(out, "  \"end\": \"%s\",\n  \"end_ns\": %" PRIu64 ",\n", ends[state], ns(t.now_ps));
+    fprintf(out, "  \"end\": \"%s\",\n  \"end_ns\": %" PRIu64 ",\n", results_ends[state],
+            ns(t.now_ps));
     if (t.deadlock_ps == FABRIC_NEVER)
         fputs("  \"deadlock\": false,\n  \"deadlock_ns\": null,\n", out);
     else
@@ -294,12 +310,27 @@ static bool write_summary(const struct results *r, const struct scenario *s, con
     return close_file(r, out, "summary.json", e);
 }
 
-bool results_end(struct results *r, const struct scenario *s, const struct fabric *f,
+static bool write_report(struct results *r, const struct scenario *s, struct fabric *f,
+                         enum fabric_state state, struct scenario_error *e)
+{
+    FILE *out = open_file(r, "report.html", e);
+    if (out == NULL)
+        return false;
+    samples_end(&r->samples, f);
+    int rc = page_write(out, s, f, state, &r->samples);
+    if (rc != 0)
+        snprintf(e->text, sizeof(e->text), "%.300s/report.html: %s", r->folder, strerror(-rc));
+    return close_file(r, out, "report.html", e) && rc == 0;
+}
+
+bool results_end(struct results *r, const struct scenario *s, struct fabric *f,
                  enum fabric_state state, struct scenario_error *error)
 {
     bool ok = close_file(r, r->pfc, "pfc.csv", error);
     ok = ok && write_flows(r, s, f, error) && write_verbs(r, s, f, error) &&
          write_ports(r, f, error) && write_summary(r, s, f, state, error);
+    ok = ok && (!r->report || write_report(r, s, f, state, error));
+    samples_free(&r->samples);
     free(r->folder);
     return ok;
 }

@@ -29,7 +29,7 @@ static void run_text(const char *yaml, enum fabric_state want)
     scenario_init(&s);
     if (!scenario_read_yaml(&s, bench_file(yaml), NULL, 0, &e))
         fail_msg("%s", e.text);
-    assert_true(results_begin(&r, "out", &s, &e));
+    assert_true(results_begin(&r, "out", &s, false, &e));
     if (!scenario_make(&s, "text.yaml", &f, &e))
         fail_msg("%s", e.text);
     enum fabric_state state = fabric_run(f, 10000000);
@@ -128,7 +128,7 @@ static void end__same_in_every_build(void **state)
         if (!scenario_read_yaml(&s, rows[i].scenario, sets, rows[i].sets, &e))
             fail_msg("%s", e.text);
         bench_file("");
-        assert_true(results_begin(&r, "out", &s, &e));
+        assert_true(results_begin(&r, "out", &s, false, &e));
         assert_true(scenario_make(&s, "x", &f, &e));
         assert_int_equal(fabric_run(f, 100000000), rows[i].end);
         assert_true(results_end(&r, &s, f, rows[i].end, &e));
@@ -147,9 +147,9 @@ static void begin__no_folder(void **state)
     struct scenario_error e;
     struct results r;
     scenario_init(&s);
-    assert_false(results_begin(&r, "no/such/folder", &s, &e));
+    assert_false(results_begin(&r, "no/such/folder", &s, false, &e));
     bench_contains(e.text, "no/such/folder: ");
-    assert_false(results_begin(&r, "/dev/null", &s, &e));
+    assert_false(results_begin(&r, "/dev/null", &s, false, &e));
     bench_end();
 }
 
