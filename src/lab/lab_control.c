@@ -47,8 +47,12 @@ static int await(struct lab_control *c, short events, uint64_t deadline)
     for (;;) {
         struct pollfd p = {.fd = c->fd, .events = events};
         uint64_t now = lab_now_ns();
-        if (now >= deadline)
-            return fail(c, ETIMEDOUT, "the peer says nothing");
+        if (now >= deadline) {
+            char what[64];
+            snprintf(what, sizeof(what), "the peer says nothing for %llu ms",
+                     (unsigned long long)(c->timeout_ns / 1000000));
+            return fail(c, ETIMEDOUT, what);
+        }
         int n = poll(&p, 1, (int)((deadline - now) / 1000000) + 1);
         if (n > 0)
             return 0;

@@ -144,7 +144,12 @@ static int write_record(const json_t *record, int (*write)(const json_t *record,
     int failed = json_file == stdout ? 0 : write(record, stdout);
     if (failed != 0)
         code = complain(EXIT_FAILED, "cannot write the report: %s", strerror(-failed));
-    if (json_file != NULL && (failed = lab_record_write(record, json_file)) != 0)
+    failed = json_file != NULL ? lab_record_write(record, json_file) : 0;
+    /* What was written is on the disk only when closing it went well. */
+    if (json_file != NULL && json_file != stdout && fclose(json_file) != 0 && failed == 0)
+        failed = -errno;
+    json_file = NULL;
+    if (failed != 0)
         code = complain(EXIT_FAILED, "--json: cannot write '%s': %s", end.settings.json,
                         strerror(-failed));
     if (html_file != NULL && (failed = lab_html_write(record, html_file)) != 0)

@@ -268,7 +268,8 @@ static int hear(struct target *t, int wait_ms)
         if (n > 0)
             t->told = true;
     } else if (wait_ms > 0) {
-        snprintf(t->e->message, sizeof(t->e->message), "the peer says nothing for %d ms", wait_ms);
+        snprintf(t->e->message, sizeof(t->e->message), "the peer says nothing for %d ms while %s",
+                 wait_ms, t->e->control.doing);
         n = -ETIMEDOUT;
     }
     return n < 0 ? n : 0;

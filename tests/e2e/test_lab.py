@@ -263,9 +263,9 @@ def planted(fault, verdict, op, *words):
     demand(len(record["verdict"]["findings"]) >= len(record["cases"]), "findings are missing")
 
 
-def planted_reuse(op):
+def planted_reuse(op, *words):
     """The step is refused where it is tried, with the slot's last steps; both ends tell it."""
-    words = ["--op", op, "--size", "64", "--depth", "2", "--baseline", "off"]
+    words = ["--op", op, "--size", "64", "--depth", "2", "--baseline", "off", *words]
     _, err = lab("local", *QUICK, *words, "--plant", "early-reuse", status=69)
     demand("reuse before the acknowledgement" in err, err)
     demand(re.search(r"last steps: .*filled #\d+, posted #\d+", err), err)
@@ -531,8 +531,41 @@ def namespaces(tap):
                 words = (*SMALL, "--connect", "cm")
                 tap.run(f"netns_{name}", across, net, hosts[0], *words)
             tap.run("netns_ud", across, net, net.V4[0], "--transport", "ud")
+            for name, words in (("", SMALL), ("_cm", (*SMALL, "--connect", "cm"))):
+                tap.run(f"netns_link_local{name}", across_link, net, *words)
+            for transport in ("rc", "uc", "ud"):
+                tap.run(f"netns_lossy_{transport}", across_loss, net, transport)
     except e2e.Skip as reason:
         tap.say("ok", "netns", f" # SKIP {reason}")
+
+
+def across_link(net, *words):
+    """A link-local address says nothing without its link, which each end names its own way."""
+    show = ["ip", "-n", net.names[0], "-6", "-o", "address", "show", "scope", "link"]
+    _, text, _ = e2e.run([*show, "dev", net.INTERFACE], 10)
+    address = re.search(r"fe80:[0-9a-f:]+", text).group(0)
+    across(net, f"{address}%{net.INTERFACE}", *words)
+    status, _, err = e2e.run(run(18470, *words, host=address,
+                                 inside=["ip", "netns", "exec", net.names[1]]), LIMIT_SECONDS)
+    demand(status == 69 and f"cannot reach `lab serve' at {address} port 18470: Inv" in err, err)
+
+
+def across_loss(net, transport):
+    """Both ends lose packets of the data; nothing is missing in the end."""
+    a, b = (["ip", "netns", "exec", name, "env", f"VERBENA_FAULT=drop=3%,seed={seed}"]
+            for name, seed in zip(net.names, (3, 4)))
+    size = "1KiB" if transport == "ud" else "16KiB"
+    words = ["--transport", transport, "--op", "send", "--size", size, "--depth", "4",
+             "--iterations", "100", "--retry", "10ms", "--baseline", "off", "--json", "-"]
+    with Server(inside=a) as server:
+        status, out, err = e2e.run(run(server.port, *words, host=net.V4[0], inside=b), LIMIT_SECONDS)
+        demand(status == 0, out + err)
+        (case,) = json.loads(out)["cases"]
+        check_data(case)
+        counters = [case[side].get("counters", {}) for side in ("source", "target")]
+        again = sum(c.get("retransmitted_packets", 0) for c in counters)
+        demand(again + case["source"]["resent"] > 0, f"nothing was sent again: {case['source']}")
+        server.ends(0)
 
 
 def across(net, host, *words):
@@ -594,8 +627,10 @@ def cases(tap):
         one(f"planted_{fault}_uc", planted, fault, verdict, "write,send", "--transport", "uc")
     one("planted_stale_copies", planted, "stale-data", "stale", "send", "--buffers",
         "bounce,pool,register", "--size", "64", "--slots", "8")
-    for op in ("write", "read"):
+    for op in ("write", "write-imm", "read", "send"):
         one(f"planted_early_reuse_{op}", planted_reuse, op)
+    for transport in ("uc", "ud"):
+        one(f"planted_early_reuse_{transport}", planted_reuse, "send", "--transport", transport)
     one("case_140__thresholds", thresholds)
     one("usage", usage)
     one("every_option_documented", every_option_documented)

@@ -201,7 +201,7 @@ static void lab_control_receive__silence(void **state)
     there.timeout_ns = 20000000;
     there.doing = "waiting";
     assert_null(lab_control_receive(&there, "case"));
-    assert_string_equal(there.message, "the peer says nothing while waiting");
+    assert_string_equal(there.message, "the peer says nothing for 20 ms while waiting");
 }
 
 /* Takes the next frame off the wire, as somebody between both could. */

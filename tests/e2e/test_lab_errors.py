@@ -1,0 +1,363 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# limit: 240 s
+"""What goes wrong with `verbena lab`: a peer that is gone, silent or forging at every step of the
+session; peers that say nonsense, with and without the key; full disks; addresses and devices that
+are not there. Each is told with what and where, both ends end, and nothing is left.
+"""
+
+import concurrent.futures
+import ctypes
+import ctypes.util
+import functools
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import sys
+import tempfile
+
+import e2e
+from e2e import Namespaces, Process, demand, wait_until
+from lab_proxy import FROM_RUN, FROM_SERVE, Proxy
+
+LIMIT_SECONDS = 60
+AT_ONCE = 4  # most of the time is waiting
+LITTLE = ["--op", "write", "--size", "64", "--depth", "1", "--iterations", "5", "--warmup", "1"]
+NO_TCP = [*LITTLE, "--baseline", "off"]
+
+
+@functools.cache
+def scratch():
+    return tempfile.TemporaryDirectory(prefix="test-lab-errors-")
+
+
+@functools.cache
+def key():
+    path = os.path.join(scratch().name, "key")
+    with open(path, "w", encoding="ascii", opener=functools.partial(os.open, mode=0o600)) as file:
+        file.write("0123456789abcdef0123456789abcdef\n")
+    return path
+
+
+class Server:
+    """`lab serve` until it listens."""
+
+    def __init__(self, *words, inside=()):
+        self.port = e2e.free_port()
+        command = [*inside, e2e.VERBENA, "lab", "serve", "--key", key(), "--port", str(self.port)]
+        self.process = Process([*command, *words])
+
+    def __enter__(self):
+        wait_until(lambda: self.process.listens(self.port), 15, "lab serve")
+        return self
+
+    def __exit__(self, *_):
+        self.process.__exit__()
+
+    def ends(self, status, says=""):
+        got = self.process.wait(30)
+        text = self.process.both()
+        demand(got == status and says in text, f"serve: {got}, wanted {status} '{says}':\n{text}")
+
+
+def run(port, *words, host="127.0.0.1", inside=()):
+    return [*inside, e2e.VERBENA, "lab", "run", "--key", key(), "--peer", host, "--port", str(port),
+            *words]
+
+
+# A harm at every step.
+
+
+def session(direction, index, harm, timeout="20s"):
+    """Both ends, through a proxy that does harm(frame, run, serve) at that frame: exit codes and
+    texts of run and serve, and how many frames each has sent."""
+    ends = {}
+    with Server("--timeout", timeout) as server:
+        def act(frame):
+            wait_until(lambda: "run" in ends, 10, "the process to be ours")
+            return harm(frame, ends["run"], server.process)
+        with Proxy(server.port, direction, index, act) as proxy:
+            with Process(run(proxy.port, *LITTLE, "--timeout", timeout)) as process:
+                ends["run"] = process
+                status = process.wait(LIMIT_SECONDS)
+                other = server.process.wait(LIMIT_SECONDS)
+                return (status, process.both()), (other, server.process.both()), proxy.counts
+
+
+def cut(*_):
+    return None
+
+
+def silence(*_):
+    return b""
+
+
+def kill(which):
+    def harm(_, run_process, serve_process):
+        os.kill((run_process, serve_process)[which].pid, signal.SIGKILL)
+    return harm
+
+
+def flip(frame, *_):
+    return frame[:-1] + bytes([frame[-1] ^ 1])
+
+
+def oversize(frame, *_):
+    return struct.pack(">I", 0xffffffff) + frame[4:]
+
+
+REASONS = {
+    "cut": r"the peer is gone while [a-z]",
+    "silent": r"the peer says nothing for 70[0-9] ms while [a-z]|nothing moves: .* for 700 ms",
+    "killed": r"the peer is gone while [a-z]",
+    # Who cannot read what it gets cannot be told why before the key is known to be the same.
+    "forged": r"(the peer's key is not ours|a forged message|the peer is gone).* while [a-z]|"
+              r"the peer gave up: .*forged",
+    "oversize": r"the peer sent no message while [a-z]|the peer gave up: |the peer is gone while",
+}
+
+
+def step(kind, direction, index, last):
+    """What both ends do about one harm at one step. Who has sent its last word may end well."""
+    harms = {"cut": cut, "silent": silence, "killed": kill(direction), "forged": flip,
+             "oversize": oversize}
+    timeout = "700ms" if kind == "silent" else "20s"
+    ends = session(direction, index, harms[kind], timeout)
+    where = f"{kind} at frame {index} of {'run' if direction == FROM_RUN else 'serve'}"
+    for which, (status, text) in enumerate(ends[:2]):
+        if kind == "killed" and which == direction:
+            demand(status == -signal.SIGKILL, f"{where}: {status}")
+            continue
+        if which == FROM_SERVE and direction == FROM_SERVE and index == last and status == 0:
+            continue
+        told = f"{where}, {'run' if which == FROM_RUN else 'serve'}: {status}\n{text}"
+        demand(status == 69, told)
+        demand(re.search(REASONS[kind], text), told)
+
+
+def steps(kind, every):
+    """All steps of a session, each in one of its own."""
+    one, other, counts = session(None, None, None)
+    demand(one[0] == 0 and other[0] == 0, f"{one}{other}")
+    demand(min(counts) > 8, f"frames: {counts}")
+    todo = [(kind, d, i, counts[d] - 1) for d in (FROM_RUN, FROM_SERVE)
+            for i in range(1 if every > 1 else 0, counts[d], every)]
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        for result in [pool.submit(step, *what) for what in todo]:
+            result.result()
+    return f"{len(todo)} steps"
+
+
+# Peers that are not the lab, or have the key and talk nonsense.
+
+
+class FakePeer:
+    """Speaks the protocol by libsodium itself, as `lab run`."""
+
+    def __init__(self, port):
+        self.sodium = ctypes.CDLL(ctypes.util.find_library("sodium") or "libsodium.so.23")
+        self.socket = socket.create_connection(("127.0.0.1", port), 10)
+        mine = b"verb-lab" + struct.pack(">II", 1, 0) + bytes(range(32))
+        self.socket.sendall(mine)
+        theirs = self.socket.recv(48, socket.MSG_WAITALL)
+        with open(key(), "rb") as file:
+            shared = self.hash(file.read().rstrip(b"\n"), b"", 32)
+        both = self.hash(theirs + mine, shared, 64)
+        self.key, self.sent = both[32:], 0
+        self.say({"type": "key"})
+
+    def hash(self, text, secret, n):
+        out = ctypes.create_string_buffer(n)
+        self.sodium.crypto_generichash(out, ctypes.c_size_t(n), text,
+                                       ctypes.c_ulonglong(len(text)), secret or None,
+                                       ctypes.c_size_t(len(secret)))
+        return out.raw
+
+    def say(self, message):
+        text = message if isinstance(message, bytes) else json.dumps(message).encode()
+        box = ctypes.create_string_buffer(len(text) + 16)
+        nonce = struct.pack("<Q", self.sent) + bytes(16)
+        self.sodium.crypto_secretbox_easy(box, text, ctypes.c_ulonglong(len(text)), nonce, self.key)
+        self.sent += 1
+        self.socket.sendall(struct.pack(">I", len(box.raw)) + box.raw)
+
+
+SETTINGS = {"type": "settings", "op": "write", "transport": "rc", "size": "64", "depth": "1",
+            "offset": "0", "slots": "64", "slot-bytes": "0", "iterations": "5", "warmup": "1",
+            "signal-every": "1", "buffers": "direct", "wait": "poll", "connect": "control",
+            "baseline": "off", "timeout": "5000000000ns", "retry": "20000000ns", "plant": "none"}
+CASE = {"type": "case", "op": 0, "way": 0, "offset": 0, "size": 64, "depth": 1, "warmup": 1,
+        "iterations": 5, "first": 0}
+ENDPOINT = {"type": "endpoint", "qpn": 5, "psn": 1, "lid": 0, "mtu": 3, "address": 4096, "rkey": 1,
+            "length": 4096, "counter": 4096, "reads": 1, "gid": "0" * 20 + "ffff7f000001"}
+NONSENSE = [
+    ([b"no JSON"], "the peer sent no message while agreeing on settings"),
+    ([b"[1,2]"], "the peer sent 'nothing' instead of 'settings'"),
+    ([b"[" * 100000], "the peer sent no message"),
+    ([{"type": "case"}], "the peer sent 'case' instead of 'settings'"),
+    ([{"type": "settings"}], "the peer sent no right 'op'"),
+    ([{**SETTINGS, "op": "fly"}], "op: 'fly' is none of"),
+    ([{**SETTINGS, "size": "99999999999"}], "size: "),
+    ([{**SETTINGS, "depth": 5}], "the peer sent no right 'depth'"),
+    ([{**SETTINGS, "depth": "64", "slots": "2"}], "depth: 64 messages under way"),
+    ([SETTINGS, {"type": "ready"}], "the peer sent 'ready' instead of 'case'"),
+    ([SETTINGS, {**CASE, "op": 99}], "the peer sent no right 'op'"),
+    ([SETTINGS, {**CASE, "op": 5}], "the peer sent no right 'case'"),
+    ([SETTINGS, {**CASE, "size": 0}], "the peer sent no right 'case'"),
+    ([SETTINGS, {**CASE, "size": 1 << 40}], "the peer sent no right 'size'"),
+    ([SETTINGS, {**CASE, "depth": 0}], "the peer sent no right 'case'"),
+    ([SETTINGS, {**CASE, "depth": 65}], "the peer sent no right 'depth'"),
+    ([SETTINGS, {**CASE, "first": -1}], "the peer sent no right 'first'"),
+    ([SETTINGS, {**CASE, "iterations": 1.5}], "the peer sent no right 'iterations'"),
+    ([SETTINGS, CASE, {**ENDPOINT, "qpn": 1 << 24}], "the peer sent no right 'qpn' while running"),
+    ([SETTINGS, CASE, {**ENDPOINT, "gid": "x"}], "the peer sent no right 'gid' while running"),
+    ([SETTINGS, CASE, {**ENDPOINT, "mtu": 0}], "the peer sent no right 'mtu' while running"),
+    ([SETTINGS, CASE, ENDPOINT, {"type": "done"}], "the peer sent 'done' instead of 'ready'"),
+    ([SETTINGS, {"type": "giving-up"}], "the peer gave up: no reason told"),
+    ([SETTINGS, {"type": "giving-up", "why": "x" * 9000}], "the peer gave up: xxx"),
+]
+
+
+def nonsense(messages, says):
+    with Server("--timeout", "5s") as server:
+        peer = FakePeer(server.port)
+        try:
+            for message in messages:
+                peer.say(message)
+        except ConnectionError:
+            pass  # it has seen enough before the last
+        server.ends(69, says)
+        peer.socket.close()
+
+
+def all_nonsense():
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        for result in [pool.submit(nonsense, *row) for row in NONSENSE]:
+            result.result()
+    return f"{len(NONSENSE)} rows"
+
+
+def silent_client():
+    """Who connects and says nothing does not hold it for ever."""
+    with Server("--timeout", "1s") as server:
+        with socket.create_connection(("127.0.0.1", server.port), 10):
+            server.ends(69, "the peer says nothing for 1000 ms while greeting")
+
+
+def silent_server():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        status, _, err = e2e.run(run(port, *NO_TCP, "--timeout", "1s"), LIMIT_SECONDS)
+        demand(status == 69 and "the peer says nothing for 1000 ms while greeting" in err, err)
+
+
+def garbage(data):
+    with Server("--timeout", "5s") as server:
+        with socket.create_connection(("127.0.0.1", server.port), 10) as client:
+            client.sendall(data)
+            server.ends(69, "the peer")
+
+
+def stranger_for_the_baseline():
+    """Who connects to serve's port when the baseline's connection should come is not taken for it."""
+    with Server("--timeout", "5s") as server:
+        peer = FakePeer(server.port)
+        peer.say({**SETTINGS, "baseline": "on"})
+        peer.say({"type": "data", "word": "0" * 64})
+        with socket.create_connection(("127.0.0.1", server.port), 10) as other:
+            other.sendall(b"1" * 64 + b"\0")
+            server.ends(69, "a stranger connected instead of the baseline")
+        peer.socket.close()
+
+
+# Disks, addresses, devices.
+
+
+def full_disk():
+    """However much of the record fits: the run has failed, and says where."""
+    words = [e2e.VERBENA, "lab", "local", *NO_TCP, "--depth", "1,2,4", "--json"]
+    script = ('mount -t tmpfs -o size=$1 none "$2" && shift 2 && exec "$@"')
+    full = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for size in ("4k", "8k", "64k", "1m"):
+            path = os.path.join(folder, "record")
+            inside = ["unshare", "-m", "sh", "-c", script, "sh", size, folder]
+            status, out, err = e2e.run([*inside, *words, path], LIMIT_SECONDS)
+            if status == 0:
+                continue
+            full += 1
+            demand(status == 70, f"{size}: {status} {err}")
+            demand(f"--json: cannot write '{path}': No space left on device" in err, err)
+            demand("Verdict: passed" in out, "the report is lost, too")
+        demand(0 < full < 4, f"{full} of 4 were full")
+
+
+def stdout_full():
+    command = " ".join([e2e.VERBENA, "lab", "local", *NO_TCP, ">/dev/full"])
+    status, _, err = e2e.run(["sh", "-c", command], LIMIT_SECONDS)
+    demand(status == 70 and "cannot write the report: No space left on device" in err, err)
+
+
+def addresses():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        serve = ["serve", "--key", key(), "--listen"]
+        client = ["run", "--key", key(), "--timeout", "1s", "--peer"]
+        for words, says in (
+            ([*serve, "127.0.0.1", "--port", port], f"cannot listen on 127.0.0.1 port {port}: Addr"),
+            ([*serve, "203.0.113.77"], "cannot listen on 203.0.113.77 port 18470: Cannot assign"),
+            ([*serve, "no.such.host.invalid"], "'no.such.host.invalid' is no address"),
+            ([*client, "no.such.host.invalid"], "'no.such.host.invalid' is no address"),
+            ([*client, "203.0.113.77"], "cannot reach `lab serve' at 203.0.113.77 port 18470"),
+            ([*client, "fe80::1"], "cannot reach `lab serve' at fe80::1 port 18470"),
+        ):
+            status, _, err = e2e.run([e2e.VERBENA, "lab", *words], LIMIT_SECONDS)
+            demand(status == 69 and says in err, f"{words}: {status} {err}")
+
+
+def no_device():
+    if os.path.isdir("/sys/class/infiniband"):
+        raise e2e.Skip("this machine has adapters of its own")
+    command = [e2e.VERBENA, "lab", "--nic", "system", "local", *NO_TCP]
+    status, _, err = e2e.run(command, LIMIT_SECONDS)
+    demand(status == 69 and "there is no RDMA device" in err, err)
+
+
+def port_down(net):
+    a = ["ip", "netns", "exec", net.names[0]]
+    e2e.run(["ip", "-n", net.names[0], "link", "set", net.INTERFACE, "down"], 10)
+    command = [*a, e2e.VERBENA, "lab", "local", *NO_TCP, "--device", "vb_veth0"]
+    status, _, err = e2e.run(command, LIMIT_SECONDS)
+    demand(status == 69 and "device: no 'vb_veth0' that can be opened and has an active" in err, err)
+
+
+def cases(tap):
+    one = tap.run
+    one("cut", steps, "cut", 1)
+    one("silent", steps, "silent", 1)
+    one("killed", steps, "killed", 1)
+    one("forged", steps, "forged", 3)
+    one("oversize", steps, "oversize", 3)
+    one("nonsense", all_nonsense)
+    one("silent_client", silent_client)
+    one("silent_server", silent_server)
+    for name, data in (("zeros", bytes(4096)), ("ones", b"\xff" * 4096), ("http", b"GET / " * 99)):
+        one(f"garbage_{name}", garbage, data)
+    one("garbage_after_greeting", garbage, b"verb-lab" + struct.pack(">II", 1, 0) + b"\xff" * 999)
+    one("stranger_for_the_baseline", stranger_for_the_baseline)
+    one("full_disk", full_disk)
+    one("stdout_full", stdout_full)
+    one("addresses", addresses)
+    one("no_device", no_device)
+    try:
+        with Namespaces(1500) as net:
+            one("port_down", port_down, net)
+    except e2e.Skip as reason:
+        tap.say("ok", "port_down", f" # SKIP {reason}")
+
+
+if __name__ == "__main__":
+    sys.exit(e2e.main(cases))
