@@ -558,7 +558,8 @@ def across_loss(net, transport):
     words = ["--transport", transport, "--op", "send", "--size", size, "--depth", "4",
              "--iterations", "100", "--retry", "10ms", "--baseline", "off", "--json", "-"]
     with Server(inside=a) as server:
-        status, out, err = e2e.run(run(server.port, *words, host=net.V4[0], inside=b), LIMIT_SECONDS)
+        command = run(server.port, *words, host=net.V4[0], inside=b)
+        status, out, err = e2e.run(command, LIMIT_SECONDS)
         demand(status == 0, out + err)
         (case,) = json.loads(out)["cases"]
         check_data(case)
