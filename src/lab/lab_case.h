@@ -38,6 +38,7 @@ struct lab_end {
     struct lab_rig rig;
     bool serving;
     bool experiments_only; /* no cases */
+    bool one_clock;        /* the other end has our clock, for it is a process of ours */
     int listener;          /* -1: none */
     int data;              /* TCP connection of the baseline; -1: none yet */
     struct lab_trace trace;

@@ -194,13 +194,13 @@ const lab_path = (() => {
             height: () => 80 + 22 * path().steps.length,
             figures: () => step_figures(path()),
             make: ({ narrow }) => {
-                const steps = path().steps;
+                const { steps, clocks } = path();
                 const of = (end, value) => steps.map((s) => (s.end === end ? value(s) : null));
                 return {
                     grid: { top: 8 },
                     xAxis: {
                         type: "value",
-                        name: "since the first step",
+                        name: `since the first step${clocks === 2 ? " at that end" : ""}`,
                         min: 0,
                         splitNumber: narrow ? 3 : 8,
                         axisLabel: { formatter: format.time },

@@ -26,8 +26,6 @@
 
 /* As <sysexits.h> names them, and as the program `verbena` has them. */
 enum { EXIT_USAGE = 64, EXIT_UNAVAILABLE = 69, EXIT_FAILED = 70 };
-#define SOURCE_FILE "source.pcap"
-#define TARGET_FILE "target.pcap"
 
 enum { OPTION_BASE = 256, MAX_OPTIONS = 64 };
 
@@ -199,16 +197,7 @@ static int serve(int fd, const uint8_t key[LAB_KEY_BYTES])
     return error == 0 ? 0 : EXIT_UNAVAILABLE;
 }
 
-/* Where Verbena's NIC of this end writes its packets; other NICs do not look. */
-static void capture_to(const char *folder, const char *name)
-{
-    if (!end.trace.on)
-        return;
-    snprintf(end.trace.capture, sizeof(end.trace.capture), "%s/%s", folder, name);
-    setenv("VERBENA_PCAP", end.trace.capture, 1);
-}
-
-static int serve_local(const uint8_t key[LAB_KEY_BYTES], pid_t parent, const char *folder)
+static int serve_local(const uint8_t key[LAB_KEY_BYTES], pid_t parent)
 {
     char message[LAB_MESSAGE_BYTES];
     role = " (target)";
@@ -217,17 +206,17 @@ static int serve_local(const uint8_t key[LAB_KEY_BYTES], pid_t parent, const cha
         return EXIT_FAILED;
     end.serving = true;
     end.settings.given = 0;
-    capture_to(folder, TARGET_FILE);
     int fd = lab_net_accept(end.listener, end.settings.timeout_ns, message);
     return fd < 0 ? complain(EXIT_FAILED, "%s", message) : serve(fd, key);
 }
 
 /* Both ends as two processes. */
-static int run_local(const char *folder)
+static int run_local(void)
 {
     uint8_t key[LAB_KEY_BYTES];
     char message[LAB_MESSAGE_BYTES];
     lab_key_random(key);
+    end.one_clock = true;
     end.listener = lab_net_listen("127.0.0.1", 0, message);
     if (end.listener < 0)
         return complain(EXIT_UNAVAILABLE, "%s", message);
@@ -235,8 +224,7 @@ static int run_local(const char *folder)
     if (child < 0)
         return complain(EXIT_UNAVAILABLE, "fork: %s", strerror(errno));
     if (child == 0)
-        exit(serve_local(key, parent, folder));
-    capture_to(folder, SOURCE_FILE);
+        exit(serve_local(key, parent));
     int fd =
         lab_net_connect("127.0.0.1", lab_net_port(end.listener), end.settings.timeout_ns, message);
     int code = fd < 0 ? complain(EXIT_UNAVAILABLE, "%s", message) : drive(fd, key);
@@ -253,18 +241,7 @@ static int cmd_local(int argc, char **argv)
 {
     parse(argc, argv, LAB_ROLE_LOCAL, "Measures between two processes of this machine.");
     open_outputs();
-    return run_local("");
-}
-
-static void remove_captures(const char *folder)
-{
-    static const char *const files[] = {SOURCE_FILE, TARGET_FILE};
-    for (unsigned i = 0; i < 2; i++) {
-        char path[64];
-        snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
-        unlink(path);
-    }
-    rmdir(folder);
+    return run_local();
 }
 
 static void read_key(uint8_t key[LAB_KEY_BYTES])
@@ -279,14 +256,13 @@ static void read_key(uint8_t key[LAB_KEY_BYTES])
 }
 
 /* With --peer the target is there, else here. */
-static int run_either(const char *folder)
+static int run_either(void)
 {
     uint8_t key[LAB_KEY_BYTES];
     char message[LAB_MESSAGE_BYTES];
     if (end.settings.peer[0] == '\0')
-        return run_local(folder);
+        return run_local();
     read_key(key);
-    capture_to(folder, SOURCE_FILE);
     int fd = lab_net_connect(end.settings.peer, (uint16_t)end.settings.port,
                              end.settings.timeout_ns, message);
     return fd < 0 ? complain(EXIT_UNAVAILABLE, "%s", message) : drive(fd, key);
@@ -294,18 +270,12 @@ static int run_either(const char *folder)
 
 static int cmd_path(int argc, char **argv)
 {
-    char folder[] = "/tmp/verbena-lab-XXXXXX";
     parse(argc, argv, LAB_ROLE_PATH,
           "Shows the path of one message of each operation between two processes of this machine, "
           "or to a machine where `verbena lab serve' waits.");
     lab_settings_for_path(&end.settings);
-    end.trace.on = true;
     open_outputs();
-    if (mkdtemp(folder) == NULL)
-        return complain(EXIT_UNAVAILABLE, "cannot make a folder in /tmp: %s", strerror(errno));
-    int code = run_either(folder);
-    remove_captures(folder);
-    return code;
+    return run_either();
 }
 
 /* The list of experiments may come first, as a word. */
@@ -331,7 +301,7 @@ static int cmd_experiment(int argc, char **argv)
     end.experiments_only = true;
     end.settings.baseline = 0;
     open_outputs();
-    return run_either("");
+    return run_either();
 }
 
 static int cmd_run(int argc, char **argv)
@@ -344,7 +314,7 @@ static int cmd_run(int argc, char **argv)
     if (end.settings.key[0] == '\0')
         read_key(key);
     open_outputs();
-    return run_either("");
+    return run_either();
 }
 
 static int cmd_serve(int argc, char **argv)

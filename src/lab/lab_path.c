@@ -12,7 +12,7 @@
 #include "lab/lab_capture.h"
 #include "lab/lab_trace.h"
 
-enum { TEXT_BYTES = 200, MAX_STEPS = 512 };
+enum { TEXT_BYTES = 200, MAX_STEPS = 512, PSN_MASK = 0xffffff };
 
 /* What a step is about; a packet's kind follows from its opcode, direction and the operation. */
 enum kind {
@@ -36,12 +36,14 @@ struct step {
     unsigned count;             /* packets */
     uint32_t first_psn, last_psn;
     uint8_t first_opcode, last_opcode;
+    enum lab_point point; /* application */
 };
 
 struct walk {
     enum lab_op op;
     enum lab_transport transport;
     struct step step[MAX_STEPS];
+    struct step spare[MAX_STEPS];
     unsigned steps;
 };
 
@@ -208,7 +210,10 @@ static void add_points(struct walk *w, const json_t *trace, bool target)
         struct step *s = &w->step[w->steps];
         if (json_object_get(at, begin) == NULL)
             continue;
-        *s = (struct step){.begin_ns = integer(at, begin), .target = target, .kind = APPLICATION};
+        *s = (struct step){.begin_ns = integer(at, begin),
+                           .target = target,
+                           .kind = APPLICATION,
+                           .point = spans[i].begin};
         s->end_ns = json_object_get(at, end) != NULL ? integer(at, end) : s->begin_ns;
         tell_point(w, s, spans[i].begin);
         w->steps++;
@@ -229,6 +234,52 @@ static long long left_at(const json_t *other, uint8_t opcode, uint32_t psn, long
     return -1;
 }
 
+/* The first time of an end. */
+static long long first_of(const struct walk *w, bool target)
+{
+    long long first = INT64_MAX;
+    for (unsigned i = 0; i < w->steps; i++)
+        if (w->step[i].target == target && w->step[i].begin_ns < first)
+            first = w->step[i].begin_ns;
+    return first;
+}
+
+struct packet {
+    long long ns;
+    uint8_t opcode;
+    uint32_t psn;
+    bool sent;
+};
+
+static struct packet packet_of(const json_t *p)
+{
+    return (struct packet){integer(p, "ns"), (uint8_t)integer(p, "opcode"),
+                           (uint32_t)integer(p, "psn"), json_is_true(json_object_get(p, "sent"))};
+}
+
+/* To the step of those before it, or a new one. */
+static void add_packet(struct walk *w, struct step **last, const struct packet *p, bool target)
+{
+    enum kind kind = kind_of(w, p->opcode, p->sent != target);
+    struct step *s = *last;
+    if (s == NULL || s->sent != p->sent || s->kind != kind || kind == ACKNOWLEDGE) {
+        if (w->steps == MAX_STEPS)
+            return;
+        s = *last = &w->step[w->steps++];
+        *s = (struct step){.begin_ns = p->ns,
+                           .target = target,
+                           .packet = true,
+                           .sent = p->sent,
+                           .kind = kind,
+                           .first_psn = p->psn,
+                           .first_opcode = p->opcode};
+    }
+    s->end_ns = p->ns;
+    s->last_psn = p->psn;
+    s->last_opcode = p->opcode;
+    s->count++;
+}
+
 /* Those since the message began; the ones before are of messages before. The time of a packet is
  * when the NIC's engine last looked at the clock: one that came cannot have come before it left. */
 static void add_packets(struct walk *w, const json_t *trace, const json_t *other, bool target,
@@ -236,35 +287,65 @@ static void add_packets(struct walk *w, const json_t *trace, const json_t *other
 {
     struct step *last = NULL;
     size_t i;
-    json_t *p;
-    json_array_foreach(json_object_get(trace, "packets"), i, p)
+    json_t *o;
+    json_array_foreach(json_object_get(trace, "packets"), i, o)
     {
-        long long ns = integer(p, "ns");
-        uint8_t opcode = (uint8_t)integer(p, "opcode");
-        uint32_t psn = (uint32_t)integer(p, "psn");
-        bool sent = json_is_true(json_object_get(p, "sent"));
-        enum kind kind = kind_of(w, opcode, sent != target);
-        long long left_ns = sent ? ns : left_at(other, opcode, psn, since_ns);
-        ns = ns < left_ns ? left_ns : ns;
-        if (left_ns < since_ns)
-            continue;
-        if (last == NULL || last->sent != sent || last->kind != kind || kind == ACKNOWLEDGE) {
-            if (w->steps == MAX_STEPS)
-                return;
-            last = &w->step[w->steps++];
-            *last = (struct step){.begin_ns = ns,
-                                  .target = target,
-                                  .packet = true,
-                                  .sent = sent,
-                                  .kind = kind,
-                                  .first_psn = psn,
-                                  .first_opcode = opcode};
-        }
-        last->end_ns = ns;
-        last->last_psn = psn;
-        last->last_opcode = opcode;
-        last->count++;
+        struct packet p = packet_of(o);
+        long long left_ns = p.sent ? p.ns : left_at(other, p.opcode, p.psn, since_ns);
+        p.ns = p.ns < left_ns ? left_ns : p.ns;
+        if (left_ns >= since_ns)
+            add_packet(w, &last, &p, target);
     }
+}
+
+/* Of two clocks nothing is known but the order at each end. The end that begins the message: from
+ * the first packet then. What answers it may be in the capture before what it answers, for a packet
+ * is there when its sending is done. */
+static size_t first_since(const json_t *packets, long long since_ns)
+{
+    size_t i;
+    json_t *o;
+    json_array_foreach(packets, i, o)
+    {
+        if (packet_of(o).ns >= since_ns)
+            return i;
+    }
+    return json_array_size(packets);
+}
+
+/* The other end: from the first that comes to it of those. */
+static size_t first_received(const json_t *packets, const json_t *from, size_t first)
+{
+    for (size_t i = 0; i < json_array_size(packets); i++) {
+        struct packet p = packet_of(json_array_get(packets, i));
+        for (size_t k = first; !p.sent && k < json_array_size(from); k++) {
+            struct packet other = packet_of(json_array_get(from, k));
+            if (other.sent && other.opcode == p.opcode && other.psn == p.psn)
+                return i;
+        }
+    }
+    return json_array_size(packets);
+}
+
+static void add_packets_from(struct walk *w, const json_t *packets, size_t first, bool target)
+{
+    struct step *last = NULL;
+    for (size_t i = first; i < json_array_size(packets); i++) {
+        struct packet p = packet_of(json_array_get(packets, i));
+        add_packet(w, &last, &p, target);
+    }
+}
+
+static void add_packets_of_two_clocks(struct walk *w, const json_t *source, const json_t *target)
+{
+    const json_t *made = json_object_get(json_object_get(target, "points"), "make");
+    bool target_begins = made != NULL;
+    const json_t *here = json_object_get(target_begins ? target : source, "packets");
+    const json_t *there = json_object_get(target_begins ? source : target, "packets");
+    long long since_ns = first_of(w, target_begins);
+    size_t first = first_since(here, since_ns);
+    add_packets_from(w, here, first, target_begins);
+    add_packets_from(w, there, first_received(there, here, first), !target_begins);
 }
 
 static int compare(const void *a, const void *b)
@@ -275,12 +356,59 @@ static int compare(const void *a, const void *b)
     return (int)y->sent - (int)x->sent; /* what left did so before it came */
 }
 
-static long long first_of(const struct walk *w)
+/* Is the cause of step s, which is of the other end, e? */
+static bool causes(const struct step *e, const struct step *s)
 {
-    long long first = INT64_MAX;
+    static const struct {
+        enum lab_point cause, effect;
+    } points[] = {
+        {LAB_AT_POST,   LAB_AT_TOLD        },
+        {LAB_AT_WORD,   LAB_AT_TOLD        },
+        {LAB_AT_ANSWER, LAB_AT_ACKNOWLEDGED},
+    };
+    if (e->target == s->target || e->packet != s->packet)
+        return false;
+    if (s->packet)
+        return e->sent && !s->sent && e->kind == s->kind &&
+               ((s->first_psn - e->first_psn) & PSN_MASK) <=
+                   ((e->last_psn - e->first_psn) & PSN_MASK);
+    for (unsigned i = 0; i < sizeof(points) / sizeof(points[0]); i++)
+        if (e->point == points[i].cause && s->point == points[i].effect)
+            return true;
+    return false;
+}
+
+/* Is one of the steps that are still to come a cause of s? */
+static bool must_wait(const struct walk *w, const bool *done, const struct step *s)
+{
     for (unsigned i = 0; i < w->steps; i++)
-        first = w->step[i].begin_ns < first ? w->step[i].begin_ns : first;
-    return first;
+        if (!done[i] && causes(&w->step[i], s))
+            return true;
+    return false;
+}
+
+static const struct step *next_of(const struct walk *w, const bool *done, bool target)
+{
+    for (unsigned i = 0; i < w->steps; i++)
+        if (!done[i] && w->step[i].target == target)
+            return &w->step[i];
+    return NULL;
+}
+
+/* Two clocks: each end's steps in the order of its own clock, and each after its cause at the other
+ * end. It stays with an end as long as that can go on. */
+static void order_by_causes(struct walk *w, struct step *out)
+{
+    bool done[MAX_STEPS] = {false}, target = false;
+    for (unsigned n = 0; n < w->steps; n++) {
+        const struct step *s = next_of(w, done, target), *other = next_of(w, done, !target);
+        if (s == NULL || (other != NULL && must_wait(w, done, s) && !must_wait(w, done, other)))
+            s = other;
+        target = s->target;
+        out[n] = *s;
+        done[s - w->step] = true;
+    }
+    memcpy(w->step, out, w->steps * sizeof(*out));
 }
 
 static json_t *step_json(const struct step *s, unsigned number, long long since_ns)
@@ -298,7 +426,7 @@ static json_t *step_json(const struct step *s, unsigned number, long long since_
 }
 
 json_t *lab_path_make(enum lab_op op, enum lab_transport transport, uint32_t size,
-                      const json_t *source, const json_t *target)
+                      const json_t *source, const json_t *target, bool two_clocks)
 {
     struct walk *w = calloc(1, sizeof(*w));
     json_t *steps = json_array();
@@ -309,20 +437,30 @@ json_t *lab_path_make(enum lab_op op, enum lab_transport transport, uint32_t siz
     w->transport = transport;
     add_points(w, source, false);
     add_points(w, target, true);
-    long long since_ns = first_of(w);
-    add_packets(w, source, target, false, since_ns);
-    add_packets(w, target, source, true, since_ns);
+    long long here_ns = first_of(w, false), there_ns = first_of(w, true);
+    if (two_clocks) {
+        add_packets_of_two_clocks(w, source, target);
+        here_ns = first_of(w, false);
+        there_ns = first_of(w, true);
+    } else {
+        here_ns = there_ns = here_ns < there_ns ? here_ns : there_ns;
+        add_packets(w, source, target, false, here_ns);
+        add_packets(w, target, source, true, here_ns);
+    }
     qsort(w->step, w->steps, sizeof(w->step[0]), compare);
+    if (two_clocks)
+        order_by_causes(w, w->spare);
     for (unsigned i = 0; i < w->steps; i++) {
         packets |= w->step[i].packet;
         if (w->step[i].packet)
             tell_packets(&w->step[i]);
-        json_array_append_new(steps, step_json(&w->step[i], i + 1, since_ns));
+        json_array_append_new(
+            steps, step_json(&w->step[i], i + 1, w->step[i].target ? there_ns : here_ns));
     }
     free(w);
-    return json_pack("{s:s,s:s,s:I,s:b,s:o}", "op", lab_op_name(op), "transport",
+    return json_pack("{s:s,s:s,s:I,s:b,s:i,s:o}", "op", lab_op_name(op), "transport",
                      lab_transport_name(transport), "size", (json_int_t)size, "packets", packets,
-                     "steps", steps);
+                     "clocks", two_clocks ? 2 : 1, "steps", steps);
 }
 
 static const char *text(const json_t *o, const char *name)
@@ -371,8 +509,9 @@ int lab_path_write(const json_t *path, FILE *out)
     size_t i;
     json_t *s;
     errno = 0;
-    fprintf(out, "\nThe path of one %s of %lld bytes over %s, times in us since it began:\n\n",
-            text(path, "op"), (long long)integer(path, "size"), text(path, "transport"));
+    fprintf(out, "\nThe path of one %s of %lld bytes over %s, times in us since it began%s:\n\n",
+            text(path, "op"), (long long)integer(path, "size"), text(path, "transport"),
+            integer(path, "clocks") == 2 ? " at that end, by the clock of that end" : "");
     json_array_foreach(steps, i, s)
     {
         fprintf(out, "%3lld  %9.1f .. %.1f  %s, %s\n", (long long)integer(s, "number"),

@@ -13,9 +13,10 @@
 
 /* {"op", "transport", "size", "packets": bool, "steps": [{"number", "end", "what", "begin_ns",
  * "end_ns", "proves", "not"}]}; times are since the first step, by the one clock that both ends
- * have. */
+ * have. "clocks" is 2 where they are two: then times are since the first step of the same end, and
+ * the order is that of causes. */
 json_t *lab_path_make(enum lab_op op, enum lab_transport transport, uint32_t size,
-                      const json_t *source, const json_t *target);
+                      const json_t *source, const json_t *target, bool two_clocks);
 /* The numbered walk and the drawn timeline. 0 or -errno. */
 int lab_path_write(const json_t *path, FILE *out);
 

@@ -64,9 +64,10 @@ static void add_measure(json_t *measures, struct lab_measure m, const struct lab
     json_array_append_new(measures, o);
 }
 
-static json_t *case_json(const struct lab_settings *s, const struct lab_run *run,
+static json_t *case_json(const struct lab_end *e, const struct lab_run *run,
                          const struct lab_result *r)
 {
+    const struct lab_settings *s = &e->settings;
     json_t *measures = json_array();
     double throughput = lab_verdict_throughput_ratio(run, r);
     double limit = lab_verdict_memcpy_ratio(s, run, r);
@@ -88,8 +89,8 @@ static json_t *case_json(const struct lab_settings *s, const struct lab_run *run
     if (r->trace != NULL && r->c.op != LAB_TCP)
         json_object_set_new(o, "path",
                             lab_path_make((enum lab_op)r->c.op, (enum lab_transport)s->transport,
-                                          r->c.size, r->trace,
-                                          json_object_get(r->target, "trace")));
+                                          r->c.size, r->trace, json_object_get(r->target, "trace"),
+                                          !e->one_clock));
     if (throughput > 0)
         json_object_set_new(o, "throughput_ratio_tcp", rounded(throughput, 1e4));
     if (limit > 0)
@@ -134,7 +135,7 @@ json_t *lab_record_make(const struct lab_end *e, const struct lab_run *run, cons
 {
     json_t *cases = json_array();
     for (unsigned i = 0; i < run->count; i++)
-        json_array_append_new(cases, case_json(&e->settings, run, &run->results[i]));
+        json_array_append_new(cases, case_json(e, run, &run->results[i]));
     json_t *o = json_pack("{s:s,s:i,s:o,s:o,s:o,s:O?,s:o,s:o}", "record", "verbena lab", "version",
                           LAB_RECORD_VERSION, "ended", now_json(), "settings",
                           settings_json(&e->settings), "source", lab_session_self(e), "target",

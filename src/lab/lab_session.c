@@ -193,6 +193,8 @@ int lab_session_open(struct lab_end *e, int fd, const uint8_t key[LAB_KEY_BYTES]
     if (error == 0)
         error = e->serving ? consider(e) : propose(e);
     e->control.doing = "opening devices";
+    if (error == 0 && e->settings.path != 0)
+        error = lab_trace_start(&e->trace, e->message);
     if (error == 0)
         error = open_rig(e);
     if (error == 0 && e->settings.baseline != 0)
@@ -205,6 +207,7 @@ void lab_session_close(struct lab_end *e, bool failed)
     if (failed)
         lab_control_give_up(&e->control, e->message);
     lab_rig_close(&e->rig);
+    lab_trace_stop(&e->trace);
     if (e->data >= 0)
         close(e->data);
     e->data = -1;

@@ -578,6 +578,7 @@ void lab_settings_for_path(struct lab_settings *s)
     s->depths = (struct lab_list){1, {1}};
     s->iterations = 1;
     s->warmup = BEFORE;
+    s->path = 1;
     s->baseline = 0;
 }
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#define _GNU_SOURCE
 /*
  * lab_trace.c: the capture's times are of the wall clock, ours are not: one reading of both tells
  * how far they are apart.
  */
 #include "lab/lab_trace.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +27,29 @@ static const char *const names[LAB_POINTS] = {
 const char *lab_point_name(enum lab_point p)
 {
     return names[p];
+}
+
+int lab_trace_start(struct lab_trace *t, char message[LAB_MESSAGE_BYTES])
+{
+    t->on = true;
+    snprintf(t->folder, sizeof(t->folder), "/tmp/verbena-lab-XXXXXX");
+    if (mkdtemp(t->folder) == NULL) {
+        snprintf(message, LAB_MESSAGE_BYTES, "cannot make a folder in /tmp: %s", strerror(errno));
+        t->folder[0] = '\0';
+        return -EIO;
+    }
+    snprintf(t->capture, sizeof(t->capture), "%s/packets.pcap", t->folder);
+    setenv("VERBENA_PCAP", t->capture, 1);
+    return 0;
+}
+
+void lab_trace_stop(struct lab_trace *t)
+{
+    if (t->folder[0] == '\0')
+        return;
+    unlink(t->capture);
+    rmdir(t->folder);
+    t->folder[0] = t->capture[0] = '\0';
 }
 
 void lab_trace_rest(const struct lab_trace *t, uint64_t sequence)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "lab/lab_clock.h"
+#include "lab/lab_settings.h"
 
 /* Points in the life of a message, at whichever end it comes to them. */
 enum lab_point {
@@ -34,7 +35,8 @@ struct lab_trace {
     uint64_t sequence; /* of the message */
     uint64_t at_ns[LAB_POINTS];
     uint32_t own_qpn, peer_qpn;
-    char capture[64]; /* file; "" where there is none */
+    char folder[40];  /* of the capture; "" where there is none */
+    char capture[64]; /* file */
 };
 
 static inline void lab_trace_at(struct lab_trace *t, uint64_t sequence, enum lab_point p)
@@ -43,6 +45,11 @@ static inline void lab_trace_at(struct lab_trace *t, uint64_t sequence, enum lab
         t->at_ns[p] = lab_now_ns();
 }
 
+/* Before the device is opened: Verbena's NIC will write its packets into a file of ours; other NICs
+ * do not look. 0, or -errno and a message. */
+int lab_trace_start(struct lab_trace *t, char message[LAB_MESSAGE_BYTES]);
+/* The file goes. */
+void lab_trace_stop(struct lab_trace *t);
 /* Lets all before the traced message come to rest, so that what is seen after it is its own. */
 void lab_trace_rest(const struct lab_trace *t, uint64_t sequence);
 const char *lab_point_name(enum lab_point p);

@@ -195,6 +195,10 @@ PATHS = {
 def path(transport, *words):
     """Every operation: each step that there must be, numbered, and in order."""
     out, _ = lab("path", "--transport", transport, "--timeout", "20s", "--json", "-", *words)
+    walks(transport, out, 1)
+
+
+def walks(transport, out, clocks):
     found = {case["op"]: case["path"] for case in json.loads(out)["cases"]}
     wanted = {op for of, op in PATHS if of == transport}
     demand(set(found) == wanted, f"paths of {sorted(found)}, wanted {sorted(wanted)}")
@@ -208,8 +212,10 @@ def path(transport, *words):
             demand(at < len(steps), f"{op}: no '{want}' in its place:\n" + "\n".join(steps))
         demand([s["number"] for s in walk["steps"]] == list(range(1, len(steps) + 1)), "numbers")
         demand(all(s["proves"] and s["not"] for s in walk["steps"]), "a step proves nothing")
-        begins = [s["begin_ns"] for s in walk["steps"]]
-        demand(begins == sorted(begins) and begins[0] == 0, f"times {begins}")
+        demand(walk["clocks"] == clocks, f"{walk['clocks']} clocks")
+        for ends in ["source target"] if clocks == 1 else ["source", "target"]:
+            begins = [s["begin_ns"] for s in walk["steps"] if s["end"] in ends]
+            demand(begins == sorted(begins) and begins[:1] in ([], [0]), f"times {begins}")
 
 
 def path_text():
@@ -218,7 +224,7 @@ def path_text():
                  "RDMA WRITE First, PSN "):
         demand(text in out, f"no '{text}' in:\n{out}")
     left = [name for name in os.listdir("/tmp") if name.startswith("verbena-lab-")
-            and os.path.exists(os.path.join("/tmp", name, "source.pcap"))]
+            and os.path.exists(os.path.join("/tmp", name, "packets.pcap"))]
     demand(not left, f"left behind: {left}")
 
 

@@ -131,10 +131,20 @@ def experiments_across(net):
     flags_are_told(found["flag"])
 
 
+def path_across(net, transport):
+    """Each step at the end and by the clock where it was taken, each after its cause."""
+    out = across(net, "path", "--transport", transport, "--size", "1KiB")
+    test_lab.walks(transport, out, 2)
+    for case in json.loads(out)["cases"]:
+        demand(case["path"]["packets"], "no packets")
+
+
 def namespaces(tap):
     try:
         with Namespaces(1500) as net:
             tap.run("netns_experiments", experiments_across, net)
+            for transport in ("rc", "uc", "ud"):
+                tap.run(f"netns_path_{transport}", path_across, net, transport)
     except e2e.Skip as reason:
         tap.say("ok", "netns", f" # SKIP {reason}")
 

@@ -46,10 +46,12 @@ static json_t *load(const char *text)
     return o;
 }
 
+static bool two_clocks;
+
 static json_t *make(enum lab_op op, enum lab_transport transport, const char *from, const char *to)
 {
     json_t *a = load(from), *b = load(to);
-    json_t *path = lab_path_make(op, transport, 8192, a, b);
+    json_t *path = lab_path_make(op, transport, 8192, a, b, two_clocks);
     json_decref(a);
     json_decref(b);
     return path;
@@ -170,6 +172,100 @@ static void lab_path_make__what_a_send_is(void **state)
     }
 }
 
+static void add_to_times(json_t *trace, json_int_t ns)
+{
+    const char *name;
+    json_t *value;
+    size_t i;
+    json_object_foreach(json_object_get(trace, "points"), name, value)
+        json_integer_set(value, json_integer_value(value) + ns);
+    json_array_foreach(json_object_get(trace, "packets"), i, value)
+    {
+        json_t *at = json_object_get(value, "ns");
+        json_integer_set(at, json_integer_value(at) + ns);
+    }
+}
+
+/* However far the target's clock is from ours: each end in the order of its own, from its own first
+ * step, and nothing before what causes it. */
+static void lab_path_make__two_clocks(void **state)
+{
+    (void)state;
+    static const json_int_t ahead_ns[] = {0, 1000000000000, -1000000000000, 2000};
+    static const struct {
+        bool target;
+        json_int_t begin_ns;
+        const char *what;
+    } rows[] = {
+        {false, 0,    "makes the contents"                       },
+        {false, 1000, "goes into the send queue"                 },
+        {false, 1100, "reads memory and sends: 2 packets"        },
+        {false, 2100, "the word of it goes into the send queue"  },
+        {false, 2200, "sends the word of it"                     },
+        {true,  0,    "data arrive and go into memory: 2 packets"},
+        {true,  2600, "the word of it arrives"                   },
+        {true,  2700, "acknowledges to the far NIC"              },
+        {true,  3300, "is told"                                  },
+        {true,  3800, "has looked at each byte"                  },
+        {true,  3900, "acknowledgement goes into the send queue" },
+        {true,  4000, "sends the application's acknowledgement"  },
+        {false, 4500, "is acknowledged by the far NIC"           },
+        {false, 5000, "polls the completion"                     },
+        {false, 6500, "the application's acknowledgement arrives"},
+        {false, 7000, "has the far application's acknowledgement"},
+    };
+    for (unsigned k = 0; k < sizeof(ahead_ns) / sizeof(ahead_ns[0]); k++) {
+        json_t *here = load(source), *there = load(target);
+        add_to_times(there, ahead_ns[k]);
+        json_t *path = lab_path_make(LAB_WRITE, LAB_RC, 8192, here, there, true);
+        const json_t *steps = json_object_get(path, "steps");
+        assert_int_equal(json_integer_value(json_object_get(path, "clocks")), 2);
+        assert_int_equal(json_array_size(steps), sizeof(rows) / sizeof(rows[0]));
+        for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+            const json_t *s = json_array_get(steps, i);
+            const char *what = json_string_value(json_object_get(s, "what"));
+            if (strstr(what, rows[i].what) == NULL)
+                fail_msg("%u: %s instead of %s", i + 1, what, rows[i].what);
+            assert_string_equal(json_string_value(json_object_get(s, "end")),
+                                rows[i].target ? "target" : "source");
+            assert_int_equal(json_integer_value(json_object_get(s, "begin_ns")), rows[i].begin_ns);
+        }
+        json_decref(path);
+        json_decref(here);
+        json_decref(there);
+    }
+}
+
+/* Without packets, what the applications say orders them. */
+static void lab_path_make__two_clocks_of_other_nics(void **state)
+{
+    (void)state;
+    static const char reader[] =
+        "{'points': {'told': 10, 'post': 20, 'posted': 30, 'completed': 40, 'checked': 50,"
+        " 'answer': 60, 'answered': 70}}";
+    static const char read_from[] =
+        "{'points': {'make': 900, 'made': 910, 'word': 920, 'worded': 930, 'acknowledged': 940}}";
+    static const char *const wanted[] = {"makes",
+                                         "the word",
+                                         "is told",
+                                         "goes into",
+                                         "polls the",
+                                         "has looked",
+                                         "acknowledgement goes",
+                                         "has the far"};
+    two_clocks = true;
+    json_t *path = make(LAB_READ, LAB_RC, reader, read_from);
+    two_clocks = false;
+    const json_t *steps = json_object_get(path, "steps");
+    assert_int_equal(json_array_size(steps), 8);
+    for (unsigned i = 0; i < 8; i++) {
+        const char *what = json_string_value(json_object_get(json_array_get(steps, i), "what"));
+        if (strstr(what, wanted[i]) == NULL)
+            fail_msg("%u: %s instead of %s", i + 1, what, wanted[i]);
+    }
+    json_decref(path);
+}
+
 /* The target is a peer: nothing that it tells breaks us. */
 static void lab_path_make__nonsense(void **state)
 {
@@ -181,9 +277,14 @@ static void lab_path_make__nonsense(void **state)
         "{'packets': [{'ns': 5, 'sent': true, 'opcode': 255, 'psn': -1}]}",
     };
     for (unsigned i = 0; i < sizeof(traces) / sizeof(traces[0]); i++) {
-        json_t *path = make(LAB_WRITE, LAB_RC, traces[i], traces[i]);
-        assert_true(json_is_array(json_object_get(path, "steps")));
-        json_decref(path);
+        for (two_clocks = false;; two_clocks = true) {
+            json_t *path = make(LAB_WRITE, LAB_RC, traces[i], traces[i]);
+            assert_true(json_is_array(json_object_get(path, "steps")));
+            json_decref(path);
+            if (two_clocks)
+                break;
+        }
+        two_clocks = false;
     }
 }
 
@@ -218,6 +319,8 @@ int main(void)
         cmocka_unit_test(lab_path_make__write),
         cmocka_unit_test(lab_path_make__what_a_completion_proves),
         cmocka_unit_test(lab_path_make__what_a_send_is),
+        cmocka_unit_test(lab_path_make__two_clocks),
+        cmocka_unit_test(lab_path_make__two_clocks_of_other_nics),
         cmocka_unit_test(lab_path_make__nonsense),
         cmocka_unit_test(lab_path_write__walk_and_timeline),
     };
