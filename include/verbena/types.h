@@ -193,8 +193,9 @@ struct nic_wc {
     uint32_t imm_or_inv; /* immediate data in network order, or the invalidated rkey */
     uint32_t qp_num;
     uint32_t src_qp;
-    uint16_t flags; /* enum wc_flags */
-    uint8_t sl;     /* UD: which header stands for the GRH, datagram.c says why so; else 0 */
+    uint16_t flags;   /* enum wc_flags */
+    uint8_t sl;       /* UD: which header stands for the GRH, datagram.c says why so; else 0 */
+    uint64_t time_ns; /* when it came to be, as far as the NIC had been told the time */
 };
 
 /* Which fields of struct nic_qp_attr a modify sets; values as IBV_QP_*. */

@@ -29,6 +29,8 @@ static bool all_mapped(const void *addr, uint64_t length)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t into = (uintptr_t)addr & (page - 1);
+    if (length > UINTPTR_MAX - page - (uintptr_t)addr) /* msync would round it up to nothing */
+        return false;
     return length == 0 || msync((char *)(uintptr_t)addr - into, length + into, MS_ASYNC) == 0;
 }
 

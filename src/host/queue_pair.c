@@ -119,8 +119,8 @@ int verbena_qp_modify(struct verbena_context *ctx, struct qp *qp, const struct n
     struct nic_qp_attr copy = *attr;
     if ((mask & QP_ATTR_AV) != 0 && copy.path.udp_sport == 0)
         copy.path.udp_sport = source_port(ctx->host, qp, attr);
-    if ((mask & (QP_ATTR_RATE_LIMIT | QP_ATTR_AV)) != 0)
-        nic_tell_time(ctx->host->nic, host_now_ns()); /* the old limit held until now */
+    /* An old rate limit held until now, and now is what is flushed. */
+    nic_tell_time(ctx->host->nic, host_now_ns());
     if ((mask & QP_ATTR_STATE) != 0)
         progress_flush(ctx->host); /* RESET and ERR forget the answers that are owed */
     int err = qp_modify(qp, &copy, mask);

@@ -159,6 +159,8 @@ void cq_push(struct cq *cq, const struct cqe *e, bool solicited)
     cq->ring[tail & cq->mask] = *e;
     solicited = solicited || e->wc.status != WC_SUCCESS;
     cq->ring[tail & cq->mask].solicited = solicited;
+    cq->ring[tail & cq->mask].wc.time_ns =
+        atomic_load_explicit(&cq->nic->now_ns, memory_order_relaxed);
     atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
     if (cq->armed == CQ_ARM_ANY || (cq->armed == CQ_ARM_SOLICITED && solicited)) {
         /* An error is never late. */

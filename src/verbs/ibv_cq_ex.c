@@ -4,13 +4,15 @@
  * the program finds in the object.
  */
 #include <errno.h>
+#include <time.h>
 
 #include "verbs/ibv_objects.h"
 
 enum {
     CQ_EX_WC_FLAGS = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM | IBV_WC_EX_WITH_QP_NUM |
                      IBV_WC_EX_WITH_SRC_QP | IBV_WC_EX_WITH_SLID | IBV_WC_EX_WITH_SL |
-                     IBV_WC_EX_WITH_DLID_PATH_BITS,
+                     IBV_WC_EX_WITH_DLID_PATH_BITS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+                     IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
 };
 
 static struct ibv_cq_obj *cq_ex_obj(struct ibv_cq_ex *cq)
@@ -109,6 +111,27 @@ static uint8_t cq_ex_read_zero(struct ibv_cq_ex *cq)
     return 0;
 }
 
+/* The NIC's clock is CLOCK_MONOTONIC: what ibv_query_rt_values_ex tells, too. */
+static uint64_t cq_ex_read_completion_ts(struct ibv_cq_ex *cq)
+{
+    return cq_ex_obj(cq)->current.time_ns;
+}
+
+static int64_t cq_ex_clock_ns(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static uint64_t cq_ex_read_wallclock_ns(struct ibv_cq_ex *cq)
+{
+    int64_t age_ns = cq_ex_clock_ns(CLOCK_MONOTONIC) - (int64_t)cq_ex_obj(cq)->current.time_ns;
+
+    return (uint64_t)(cq_ex_clock_ns(CLOCK_REALTIME) - age_ns);
+}
+
 struct ibv_cq_ex *ibv_create_cq_ex_op(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
     uint32_t flags = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 ? attr->flags : 0;
@@ -150,5 +173,7 @@ struct ibv_cq_ex *ibv_create_cq_ex_op(struct ibv_context *context, struct ibv_cq
     obj->ex.read_slid = cq_ex_read_slid;
     obj->ex.read_sl = cq_ex_read_sl;
     obj->ex.read_dlid_path_bits = cq_ex_read_zero;
+    obj->ex.read_completion_ts = cq_ex_read_completion_ts;
+    obj->ex.read_completion_wallclock_ns = cq_ex_read_wallclock_ns;
     return &obj->ex;
 }

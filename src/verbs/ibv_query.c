@@ -90,6 +90,7 @@ int ibv_query_device_ex_op(struct ibv_context *context,
     if (err != 0)
         return err;
     all.hca_core_clock = 1000 * 1000; /* kHz: query_rt_values counts nanoseconds */
+    all.completion_timestamp_mask = UINT64_MAX;
     all.device_cap_flags_ex =
         all.orig_attr.device_cap_flags | NEWER_DEVICE_FLUSH_GLOBAL | NEWER_DEVICE_ATOMIC_WRITE;
     all.phys_port_cnt_ex = 1;
@@ -115,8 +116,13 @@ int ibv_query_rt_values_op(struct ibv_context *context, struct ibv_values_ex *va
 
     (void)context;
     if ((values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) != 0) {
-        if (clock_gettime(CLOCK_MONOTONIC_RAW, &values->raw_clock) != 0)
+        struct timespec t;
+
+        if (clock_gettime(CLOCK_MONOTONIC, &t) != 0)
             return errno;
+        /* Programs take tv_nsec alone for the clock's count, as adapters' libraries fill it. */
+        values->raw_clock.tv_sec = 0;
+        values->raw_clock.tv_nsec = t.tv_sec * 1000000000 + t.tv_nsec;
         known = IBV_VALUES_MASK_RAW_CLOCK;
     }
     values->comp_mask = known;

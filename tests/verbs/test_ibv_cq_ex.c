@@ -2,12 +2,25 @@
 /*
  * test_ibv_cq_ex.c: extended completion queues.
  */
+#include <time.h>
+
 #include "fake_host.h"
 
 static struct ibv_cq_init_attr_ex cq_attr(void)
 {
     return (struct ibv_cq_init_attr_ex){
         .cqe = 4, .cq_context = &fake, .wc_flags = IBV_WC_STANDARD_FLAGS};
+}
+
+/* What time it was when CLOCK_MONOTONIC began. */
+static uint64_t boot_ns(void)
+{
+    struct timespec wall, mono;
+
+    clock_gettime(CLOCK_REALTIME, &wall);
+    clock_gettime(CLOCK_MONOTONIC, &mono);
+    return (uint64_t)((wall.tv_sec - mono.tv_sec) * 1000000000 + wall.tv_nsec - mono.tv_nsec -
+                      10000000);
 }
 
 static void poll__each_field(void **state)
@@ -28,7 +41,8 @@ static void poll__each_field(void **state)
                                  .qp_num = 5,
                                  .src_qp = 6,
                                  .flags = WC_WITH_IMM,
-                                 .sl = 7};
+                                 .sl = 7,
+                                 .time_ns = 8};
     fake.wc[1] = (struct nic_wc){.wr_id = 2, .status = WC_RETRY_EXC_ERR, .vendor_err = 9};
     fake.wcs = 2;
     assert_int_equal(ibv_start_poll(cq, &attr), 0);
@@ -43,6 +57,8 @@ static void poll__each_field(void **state)
     assert_int_equal(ibv_wc_read_slid(cq), 0);
     assert_int_equal(ibv_wc_read_sl(cq), 7);
     assert_int_equal(ibv_wc_read_dlid_path_bits(cq), 0);
+    assert_int_equal(ibv_wc_read_completion_ts(cq), 8);
+    assert_in_range(ibv_wc_read_completion_wallclock_ns(cq), boot_ns(), boot_ns() + 1000000000);
     assert_int_equal(ibv_next_poll(cq), 0);
     assert_int_equal(cq->wr_id, 2);
     assert_int_equal(cq->status, IBV_WC_RETRY_EXC_ERR);
@@ -88,8 +104,9 @@ static void create__supported_and_not(void **state)
         {1,          0,          0,                                   1,                        4,                                  EOPNOTSUPP},
         {1,          0,          0,                                   IBV_CQ_INIT_ATTR_MASK_PD, 0,                                  EINVAL    },
         {1,          0,          0,                                   1u << 31,                 0,                                  EOPNOTSUPP},
-        {1,          0,          IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, 0,                        0,                                  EOPNOTSUPP},
-        {1,          0,          1u << 11 /* wall clock */,           0,                        0,                                  EOPNOTSUPP},
+        {1,          0,          IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, 0,                        0,                                  0         },
+        {1,          0,          1u << 11 /* wall clock */,           0,                        0,                                  0         },
+        {1,          0,          IBV_WC_EX_WITH_FLOW_TAG,             0,                        0,                                  EOPNOTSUPP},
         {1,          0,          IBV_WC_EX_WITH_CVLAN,                0,                        0,                                  EOPNOTSUPP},
         {1,          0,          IBV_WC_EX_WITH_TM_INFO,              0,                        0,                                  EOPNOTSUPP},
         {1,          0,          UINT64_C(1) << 63,                   0,                        0,                                  EOPNOTSUPP},

@@ -422,10 +422,6 @@ static void case_29__sizes(void **state)
     rig_open(&r);
     assert_int_equal(ibv_query_device_ex(r.ctx, NULL, &attr), 0);
     assert_int_equal(attr.orig_attr.max_raw_ethy_qp + attr.orig_attr.max_raw_ipv6_qp, 0);
-    assert_int_equal(attr.completion_timestamp_mask, 0);
-    struct ibv_cq_init_attr_ex cq = {.cqe = 4, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
-    errno = 0;
-    assert_false(null_result(ibv_create_cq_ex(r.ctx, &cq)));
     assert_int_equal(attr.tm_caps.max_num_tags, 0);
     struct ibv_srq_init_attr_ex srq = {
         .attr = {.max_wr = 4, .max_sge = 1},
@@ -453,6 +449,95 @@ static void case_29__sizes(void **state)
                          attr.pci_atomic_caps.compare_swap,
                      0);
     assert_int_equal(attr.raw_packet_caps, 0);
+    rig_close(&r);
+}
+
+static uint64_t raw_clock(struct ibv_context *ctx)
+{
+    struct ibv_values_ex v = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
+
+    assert_int_equal(ibv_query_rt_values_ex(ctx, &v), 0);
+    return (uint64_t)v.raw_clock.tv_sec * 1000000000 + (uint64_t)v.raw_clock.tv_nsec;
+}
+
+static uint64_t wall_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* A completion's time lies between looks at the clocks before the request and after it was seen;
+ * so does that of what is flushed long after. */
+static void check_stamp(struct ibv_cq_ex *cq, uint64_t raw, uint64_t wall)
+{
+    enum { SLACK_NS = 5000000 }; /* between two clocks, which are not read at once */
+    struct ibv_poll_cq_attr attr = {0};
+    struct ibv_cq *plain = ibv_cq_ex_to_cq(cq);
+    int status = ibv_start_poll(cq, &attr);
+
+    for (int i = 0; status == ENOENT && i < RIG_WAIT_MS; i++) {
+        poll(NULL, 0, 1);
+        status = ibv_start_poll(cq, &attr);
+    }
+    assert_int_equal(status, 0);
+    assert_in_range(ibv_wc_read_completion_ts(cq), raw, raw_clock(plain->context));
+    assert_in_range(ibv_wc_read_completion_wallclock_ns(cq), wall - SLACK_NS, wall_ns() + SLACK_NS);
+    ibv_end_poll(cq);
+}
+
+static void case_29__timestamps(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct ibv_device_attr_ex attr;
+    struct ibv_cq_init_attr_ex init = {
+        .cqe = 8,
+        .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+                    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+    };
+
+    rig_open(&r);
+    assert_int_equal(ibv_query_device_ex(r.ctx, NULL, &attr), 0);
+    assert_int_equal(attr.completion_timestamp_mask, UINT64_MAX);
+    assert_int_equal(attr.hca_core_clock, 1000000);
+    struct ibv_cq_ex *cq = ibv_create_cq_ex(r.ctx, &init);
+    assert_non_null(cq);
+    struct ibv_qp_init_attr qp_init = rig_qp_init(&r);
+    qp_init.send_cq = qp_init.recv_cq = ibv_cq_ex_to_cq(cq);
+    qp_init.qp_type = IBV_QPT_UD;
+    struct ibv_qp *ud = ibv_create_qp(r.pd, &qp_init);
+    assert_non_null(ud);
+    rig_ready(ud);
+    struct ibv_ah_attr path = rig_rtr_attr(&r, 0).ah_attr;
+    struct ibv_ah *ah = ibv_create_ah(r.pd, &path);
+    assert_non_null(ah);
+    struct ibv_sge sge = rig_sge(&r, 0, 8);
+    struct ibv_send_wr wr =
+                           {
+                               .opcode = IBV_WR_SEND,
+                               .send_flags = IBV_SEND_SIGNALED,
+                               .sg_list = &sge,
+                               .num_sge = 1,
+                               .wr.ud = {ah, ud->qp_num, RIG_QKEY}
+    },
+                       *bad;
+    uint64_t raw = raw_clock(r.ctx), wall = wall_ns();
+    rig_recv(&r, ud, 2, 64, 64);
+    rig_recv(&r, ud, 3, 64, 64);
+    assert_int_equal(ibv_post_send(ud, &wr, &bad), 0);
+    for (unsigned i = 0; i < 2; i++)
+        check_stamp(cq, raw, wall);
+    poll(NULL, 0, 50);
+    raw = raw_clock(r.ctx);
+    wall = wall_ns();
+    struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};
+    assert_int_equal(ibv_modify_qp(ud, &err, IBV_QP_STATE), 0);
+    check_stamp(cq, raw, wall);
+    assert_int_equal(ibv_destroy_ah(ah), 0);
+    assert_int_equal(ibv_destroy_qp(ud), 0);
+    assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
     rig_close(&r);
 }
 
@@ -680,10 +765,10 @@ static void case_29__atomics(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(case_29__flags),       cmocka_unit_test(case_29__sizes),
-        cmocka_unit_test(case_29__limits),      cmocka_unit_test(case_29__memory_limits),
-        cmocka_unit_test(case_29__pacing),      cmocka_unit_test(case_29__atomics),
-        cmocka_unit_test(case_29__not_offered),
+        cmocka_unit_test(case_29__flags),         cmocka_unit_test(case_29__sizes),
+        cmocka_unit_test(case_29__timestamps),    cmocka_unit_test(case_29__limits),
+        cmocka_unit_test(case_29__memory_limits), cmocka_unit_test(case_29__pacing),
+        cmocka_unit_test(case_29__atomics),       cmocka_unit_test(case_29__not_offered),
     };
     ino_t before = private_net_inode();
 

@@ -43,8 +43,9 @@ struct fate {
     uint16_t length;
     uint8_t to; /* device * QPS + QP; or MAD_TO of a device */
     bool bad_key;
-    uint8_t copies;  /* that reached the device, unspoilt */
-    uint8_t arrived; /* at the program */
+    struct nic_path path; /* of a UD QP's */
+    uint8_t copies;       /* that reached the device, unspoilt */
+    uint8_t arrived;      /* at the program */
 };
 enum { MAD_TO = 0x80 };
 
@@ -114,6 +115,17 @@ static uint32_t id_of(const uint8_t *payload)
     return id;
 }
 
+/* Each goes by its own path. */
+static void check_path(const struct train *t, const struct train_packet *k, const uint8_t *payload)
+{
+    if (k->h.bth.dest_qp == GSI_QPN)
+        return;
+    const struct nic_path *path = &w.fate[id_of(payload)].path;
+    assert_memory_equal(&t->path->local, &path->local, sizeof(path->local));
+    assert_memory_equal(&t->path->remote, &path->remote, sizeof(path->remote));
+    assert_int_equal(t->path->udp_sport, path->udp_sport);
+}
+
 static void transmit(int from, const struct train *t, const struct train_packet *k)
 {
     unsigned copies = w.good ? 1 : chance(10) ? 0 : chance(10) ? 2 : 1;
@@ -127,6 +139,7 @@ static void transmit(int from, const struct train *t, const struct train_packet 
             n += s->bytes;
         }
         assert_int_equal(n, k->payload_bytes);
+        check_path(t, k, f->payload);
         f->to = !from;
         f->at = w.now + 1 + (w.good ? 0 : rng_below(&w.rng, 30));
         f->p = (struct rx_packet){
@@ -262,6 +275,7 @@ static void post_send(struct device *d, unsigned q, uint32_t length)
                             .remote = address[to][family],
                             .udp_sport = (uint16_t)(0xc000 + rng_below(&w.rng, 2)),
                             .hop_limit = 64};
+    f->path = path;
     struct nic_sge sge = {(uintptr_t)slot, length, d->mr->key};
     struct nic_send_wr wr = {
         .wr_id = e->sent,
