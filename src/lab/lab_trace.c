@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,25 +32,23 @@ const char *lab_point_name(enum lab_point p)
 
 int lab_trace_start(struct lab_trace *t, char message[LAB_MESSAGE_BYTES])
 {
-    t->on = true;
-    snprintf(t->folder, sizeof(t->folder), "/tmp/verbena-lab-XXXXXX");
-    if (mkdtemp(t->folder) == NULL) {
-        snprintf(message, LAB_MESSAGE_BYTES, "cannot make a folder in /tmp: %s", strerror(errno));
-        t->folder[0] = '\0';
+    t->fd = memfd_create("verbena-lab-capture", 0);
+    if (t->fd < 0) {
+        snprintf(message, LAB_MESSAGE_BYTES, "no memory for a capture: %s", strerror(errno));
         return -EIO;
     }
-    snprintf(t->capture, sizeof(t->capture), "%s/packets.pcap", t->folder);
+    t->on = true;
+    snprintf(t->capture, sizeof(t->capture), "/proc/self/fd/%d", t->fd);
     setenv("VERBENA_PCAP", t->capture, 1);
     return 0;
 }
 
 void lab_trace_stop(struct lab_trace *t)
 {
-    if (t->folder[0] == '\0')
+    if (t->capture[0] == '\0')
         return;
-    unlink(t->capture);
-    rmdir(t->folder);
-    t->folder[0] = t->capture[0] = '\0';
+    close(t->fd);
+    t->capture[0] = '\0';
 }
 
 void lab_trace_rest(const struct lab_trace *t, uint64_t sequence)

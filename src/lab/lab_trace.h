@@ -35,8 +35,8 @@ struct lab_trace {
     uint64_t sequence; /* of the message */
     uint64_t at_ns[LAB_POINTS];
     uint32_t own_qpn, peer_qpn;
-    char folder[40];  /* of the capture; "" where there is none */
-    char capture[64]; /* file */
+    int fd;           /* of the capture, which has no name */
+    char capture[64]; /* how it is opened; "" where there is none */
 };
 
 static inline void lab_trace_at(struct lab_trace *t, uint64_t sequence, enum lab_point p)
@@ -48,7 +48,7 @@ static inline void lab_trace_at(struct lab_trace *t, uint64_t sequence, enum lab
 /* Before the device is opened: Verbena's NIC will write its packets into a file of ours; other NICs
  * do not look. 0, or -errno and a message. */
 int lab_trace_start(struct lab_trace *t, char message[LAB_MESSAGE_BYTES]);
-/* The file goes. */
+/* The file goes; it would without a word, too. */
 void lab_trace_stop(struct lab_trace *t);
 /* Lets all before the traced message come to rest, so that what is seen after it is its own. */
 void lab_trace_rest(const struct lab_trace *t, uint64_t sequence);

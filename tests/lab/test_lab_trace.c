@@ -66,24 +66,22 @@ static void lab_point_name__all_differ(void **state)
             assert_string_not_equal(lab_point_name(a), lab_point_name(b));
 }
 
-static void lab_trace_start__folder_of_its_own(void **state)
+static void lab_trace_start__file_of_its_own(void **state)
 {
     (void)state;
     struct lab_trace t = {0}, other = {0};
-    char message[LAB_MESSAGE_BYTES], capture[sizeof(t.capture)], folder[sizeof(t.folder)];
+    char message[LAB_MESSAGE_BYTES], capture[sizeof(t.capture)];
     assert_int_equal(lab_trace_start(&t, message), 0);
     assert_int_equal(lab_trace_start(&other, message), 0);
     assert_true(t.on);
-    assert_string_not_equal(t.folder, other.folder);
+    assert_string_not_equal(t.capture, other.capture);
     assert_string_equal(getenv("VERBENA_PCAP"), other.capture);
     memcpy(capture, t.capture, sizeof(capture));
-    memcpy(folder, t.folder, sizeof(folder));
     FILE *f = fopen(capture, "we");
     assert_non_null(f);
     fclose(f);
     lab_trace_stop(&t);
     assert_int_not_equal(access(capture, F_OK), 0);
-    assert_int_not_equal(access(folder, F_OK), 0);
     lab_trace_stop(&t); /* nothing is left to do */
     lab_trace_stop(&other);
     unsetenv("VERBENA_PCAP");
@@ -95,7 +93,7 @@ int main(void)
         cmocka_unit_test(lab_trace_at__first_time_of_the_message),
         cmocka_unit_test(lab_trace_rest__only_before_the_message),
         cmocka_unit_test(lab_trace_json__without_a_capture),
-        cmocka_unit_test(lab_trace_start__folder_of_its_own),
+        cmocka_unit_test(lab_trace_start__file_of_its_own),
         cmocka_unit_test(lab_point_name__all_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
