@@ -70,6 +70,7 @@ static const struct argp lab_argp = {
         "  serve      the other end, waiting for one of the others\n"
         "  run        measure to where `serve' waits\n"
         "  mpi        between all that mpirun has started\n"
+        "  history    list the runs that were made, show one again, compare several\n"
         "  key FILE   make the key that `serve' and `run' share\n\n"
         "`verbena lab COMMAND --help' lists the options. Exit codes: 0 passed, 1 a threshold was "
         "missed, 2 wrong data; 64 wrong usage, 69 cannot be measured and the message says why, 70 "

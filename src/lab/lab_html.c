@@ -10,7 +10,8 @@
 
 #include "report/report.h"
 
-extern const char lab_html_js[]; /* made by scripts/embed.py */
+/* Made by scripts/embed.py. */
+extern const char lab_html_js[], lab_html_compare_js[];
 
 const char *lab_html_missing(void)
 {
@@ -42,4 +43,9 @@ int lab_html_write(const json_t *record, FILE *out)
     int error = write_page(record, title, lab_html_js, out);
     free(title);
     return error;
+}
+
+int lab_html_write_comparison(const json_t *comparison, FILE *out)
+{
+    return write_page(comparison, "RDMA path: runs compared", lab_html_compare_js, out);
 }

@@ -472,15 +472,13 @@
     function show_split(where) {
         const at = choose();
         const rows = () =>
-            at
-                .found()
-                .flatMap((c) =>
-                    ENDS.filter((end) => (c[end] || {}).parts_ns).map((end) => ({
-                        name: `${c.op}, ${end}`,
-                        c,
-                        parts: c[end].parts_ns,
-                    })),
-                );
+            at.found().flatMap((c) =>
+                ENDS.filter((end) => (c[end] || {}).parts_ns).map((end) => ({
+                    name: `${c.op}, ${end}`,
+                    c,
+                    parts: c[end].parts_ns,
+                })),
+            );
         chart(where, {
             title: "Time of one message",
             note:

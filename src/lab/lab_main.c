@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lab/lab_history.h"
 #include "lab/lab_html.h"
 #include "lab/lab_hub.h"
 #include "lab/lab_matrix.h"
@@ -156,10 +157,25 @@ static int write_record(const json_t *record, int (*write)(const json_t *record,
     return code;
 }
 
+/* The user's own history is for convenience: that it cannot be written is told, and no failure of
+ * the run. One that was asked for is. */
+static int keep(const json_t *record, int code)
+{
+    char file[PATH_MAX], message[LAB_STORE_MESSAGE_BYTES];
+    const char *db = end.settings.db;
+    int64_t run = lab_history_keep(record, db, file, message);
+    if (run > 0 && json_file != stdout)
+        printf("This is run %lld in %s; `verbena lab history' compares runs.\n", (long long)run,
+               file);
+    if (run < 0)
+        complain(0, "--db: the run is not kept: %s", message);
+    return run < 0 && db[0] != '\0' ? EXIT_FAILED : code;
+}
+
 static int report(const struct lab_run *run, const char *error)
 {
     json_t *record = lab_record_make(&end, run, error);
-    int code = write_record(record, write_text, error != NULL);
+    int code = keep(record, write_record(record, write_text, error != NULL));
     json_decref(record);
     return code;
 }
@@ -451,13 +467,14 @@ static const struct {
     const char *name;
     int (*main)(int argc, char **argv);
 } commands[] = {
-    {"local",      cmd_local     },
-    {"path",       cmd_path      },
-    {"experiment", cmd_experiment},
-    {"serve",      cmd_serve     },
-    {"run",        cmd_run       },
-    {"mpi",        cmd_mpi       },
-    {"key",        cmd_key       },
+    {"local",      cmd_local       },
+    {"path",       cmd_path        },
+    {"experiment", cmd_experiment  },
+    {"serve",      cmd_serve       },
+    {"run",        cmd_run         },
+    {"mpi",        cmd_mpi         },
+    {"history",    lab_history_main},
+    {"key",        cmd_key         },
 };
 
 int main(int argc, char **argv)
@@ -474,6 +491,7 @@ int main(int argc, char **argv)
         program_invocation_short_name = name;
         return commands[i].main(argc - 1, argv + 1);
     }
-    return complain(EXIT_USAGE, "is followed by local, path, experiment, serve, run, mpi or key; "
-                                "`verbena help lab' tells more");
+    return complain(EXIT_USAGE,
+                    "is followed by local, path, experiment, serve, run, mpi, history or key; "
+                    "`verbena help lab' tells more");
 }

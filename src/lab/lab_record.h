@@ -22,6 +22,8 @@ int lab_record_write(const json_t *record, FILE *out);
 
 /* The text report. 0 or -errno. */
 int lab_report_write(const json_t *record, FILE *out);
+/* Does a device's counter of that name tell of trouble? */
+bool lab_report_is_trouble(const char *counter);
 /* 65536 as 64KiB. */
 const char *lab_report_bytes(uint64_t bytes, char out[24]);
 

@@ -109,23 +109,27 @@ static void print_side(FILE *out, const json_t *c, const char *side)
             (double)integer(s, "memory_kib") / 1024);
 }
 
-/* What changed of the device's counters that tells of trouble. */
-static void print_trouble(FILE *out, const json_t *c, const char *side)
+bool lab_report_is_trouble(const char *counter)
 {
     static const char *const words[] = {"retr", "rnr", "nak", "out_of_seq",
                                         "drop", "err", "dup", "lost"};
+    for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strstr(counter, words[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* What changed of the device's counters that tells of trouble. */
+static void print_trouble(FILE *out, const json_t *c, const char *side)
+{
     const char *name;
     json_t *value;
     json_object_foreach(json_object_get(json_object_get(c, side), "counters"), name, value)
     {
-        for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-            if (strstr(name, words[i]) == NULL)
-                continue;
+        if (lab_report_is_trouble(name))
             fprintf(out, "%s of %lld bytes at depth %lld, %s: %s %lld\n", text(c, "op"),
                     integer(c, "size"), integer(c, "depth"), side, name,
                     (long long)json_integer_value(value));
-            break;
-        }
     }
 }
 

@@ -98,6 +98,7 @@ struct lab_settings {
     char network[LAB_MAX_TEXT]; /* of many ranks */
     char json[LAB_MAX_TEXT];
     char html[LAB_MAX_TEXT];
+    char db[LAB_MAX_TEXT];
     uint64_t max_p99_ns; /* 0: not asked for */
     uint64_t min_kbps;
     uint64_t min_ratio_ppm;

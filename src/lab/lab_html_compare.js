@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lab_html_compare.js: a comparison of runs as a page: what is better, worse, or noise.
+ */
+"use strict";
+
+(() => {
+    const { data, format, head, section, table, choice, chart, el } = report;
+    const { runs, rows, differences } = data;
+    const ROW_PIXELS = 26;
+    const MARKS = ["better", "same", "worse"];
+    const WORDS = { better: "better", same: "within noise", worse: "worse" };
+    const COLORS = { better: "--good", same: "--c7", worse: "--bad" };
+    const written = (row) => (row.unit === "ns" ? format.time : format.gbps);
+    const kind = (row) => row.figure.split(", ").pop();
+    const name = (run) => `run ${run.run}`;
+
+    function say(row, narrow) {
+        const figure = row.figure.includes(", ") ? row.figure.split(", ")[0] : row.op;
+        const way = row.buffers === "direct" || row.op === "tcp" ? "" : `, ${row.buffers}`;
+        const offset = row.offset ? `+${row.offset}` : "";
+        const place = `${format.bytes(row.size)}${offset}, depth ${row.depth}${way}`;
+        return narrow ? `${row.op} ${place}` : `${figure}, ${place}`;
+    }
+
+    function show_head() {
+        const last = runs[runs.length - 1];
+        const state = last.worse > 0 ? "bad" : last.better > 0 ? "good" : "";
+        const word = last.worse > 0 ? "Worse" : last.better > 0 ? "Better" : "The same";
+        head({
+            title: `Runs compared: ${runs.map((r) => r.run).join(", ")}`,
+            lead: `verbena lab history; ratios are to run ${runs[0].run}, better when larger`,
+            state,
+            word,
+            verdict:
+                `Run ${last.run} against run ${runs[0].run}: ${last.better} figures better, ` +
+                `${last.worse} worse, ${last.same} within noise.`,
+            tiles: MARKS.map((m) => ({ value: format.number(last[m]), label: WORDS[m] })),
+        });
+    }
+
+    function bar(run, row) {
+        const ratio = row.ratios[run];
+        return ratio > 0 ? Math.log2(ratio) : null;
+    }
+
+    function show_changes(where) {
+        const kinds = [...new Set(rows.map(kind))];
+        let chosen = kinds[0],
+            run = runs.length - 1;
+        const found = () => rows.filter((r) => kind(r) === chosen && r.marks[run] !== null);
+        const label = (v) => format.ratio(2 ** v);
+        chart(where, {
+            title: "Change",
+            note: "To the right: better than in the first run. To the left: worse.",
+            choices: [
+                ["Figure", kinds, (value) => (chosen = value)],
+                [
+                    "Run",
+                    runs
+                        .map((r, i) => [i, name(r)])
+                        .slice(1)
+                        .reverse(),
+                    (value) => (run = value),
+                ],
+            ],
+            describe: () =>
+                `Change of each case's ${chosen} from the first run to ${name(runs[run])}`,
+            height: () => 100 + ROW_PIXELS * found().length,
+            figures: () => ({
+                columns: [
+                    "case",
+                    { name: name(runs[0]), number: true },
+                    { name: name(runs[run]), number: true },
+                    { name: "ratio", number: true },
+                    { name: "noise", number: true },
+                    "",
+                ],
+                rows: found().map((r) => [
+                    say(r),
+                    written(r)(r.values[0]),
+                    written(r)(r.values[run]),
+                    format.ratio(r.ratios[run]),
+                    `\u00b1${format.percent(100 * r.noise[run])}`,
+                    WORDS[r.marks[run]],
+                ]),
+            }),
+            make: ({ narrow, variable }) => ({
+                xAxis: {
+                    type: "value",
+                    name: "times the first run",
+                    splitNumber: narrow ? 3 : 8,
+                    axisLabel: { formatter: label },
+                },
+                yAxis: {
+                    type: "category",
+                    inverse: true,
+                    data: found().map((r) => say(r, narrow)),
+                    axisLabel: { width: narrow ? 130 : 420, overflow: "truncate" },
+                },
+                grid: { top: 8 },
+                tooltip: {
+                    trigger: "item",
+                    formatter: (p) => `${say(found()[p.dataIndex])}: ${label(p.value)}`,
+                },
+                series: MARKS.map((mark) => ({
+                    name: WORDS[mark],
+                    type: "bar",
+                    stack: "change",
+                    barMaxWidth: 16,
+                    itemStyle: { color: variable(COLORS[mark]) },
+                    data: found().map((r) => (r.marks[run] === mark ? bar(run, r) : null)),
+                })),
+            }),
+        });
+    }
+
+    /* One figure over all of the runs. */
+    function show_trend(where) {
+        let row = rows[0];
+        chart(where, {
+            title: "One figure, run by run",
+            choices: [
+                ["Figure", rows.map((r) => [r, `${say(r)}: ${kind(r)}`]), (value) => (row = value)],
+            ],
+            describe: () => `${say(row)}, ${kind(row)}, in each of the runs`,
+            figures: () => ({
+                columns: [
+                    "run",
+                    { name: kind(row), number: true },
+                    { name: "ratio", number: true },
+                    "",
+                ],
+                rows: runs.map((r, i) => [
+                    name(r),
+                    written(row)(row.values[i]),
+                    format.ratio(row.ratios[i]),
+                    i === 0 ? "" : WORDS[row.marks[i]] || "\u2013",
+                ]),
+            }),
+            make: () => ({
+                xAxis: { type: "category", name: "run", data: runs.map((r) => String(r.run)) },
+                yAxis: {
+                    type: "value",
+                    name: kind(row),
+                    scale: true,
+                    axisLabel: { formatter: written(row) },
+                },
+                tooltip: { trigger: "axis", valueFormatter: written(row) },
+                series: [
+                    {
+                        name: kind(row),
+                        type: "line",
+                        data: row.values,
+                        symbolSize: 8,
+                        connectNulls: true,
+                        lineStyle: { width: 2 },
+                    },
+                ],
+            }),
+        });
+    }
+
+    function show_rows(where) {
+        table(where, {
+            caption: "Every figure that the first run and another have",
+            columns: [
+                "figure",
+                ...runs.map((r) => ({ name: name(r), number: true })),
+                ...runs.slice(1).map((r) => ({ name: `ratio, ${name(r)}`, number: true })),
+                "beyond noise",
+            ],
+            rows: rows.map((row) => [
+                `${say(row)}: ${kind(row)}`,
+                ...row.values.map(written(row)),
+                ...row.ratios.slice(1).map(format.ratio),
+                runs
+                    .map((r, i) => [i, r, row.marks[i]])
+                    .filter(([i, , mark]) => i > 0 && mark && mark !== "same")
+                    .map(([, r, mark]) => (runs.length > 2 ? `${name(r)} ${mark}` : mark))
+                    .join(", "),
+            ]),
+        });
+    }
+
+    function show_runs(where) {
+        table(where, {
+            caption: "The runs",
+            columns: ["run", "ended", "from", "to", "device", { name: "verdict", wide: true }],
+            rows: runs.map((r) => [
+                String(r.run),
+                (r.ended || "").replace("T", " "),
+                r.source,
+                r.target,
+                r.device,
+                r.summary,
+            ]),
+        });
+        if (differences.length > 0)
+            table(where, {
+                caption: "What else differs between them",
+                columns: ["", ...runs.map(name)],
+                rows: differences.map((d) => [d.name, ...d.values]),
+            });
+        else
+            where.append(
+                el("p", { class: "note", text: "Their settings and machines are the same." }),
+            );
+    }
+
+    show_head();
+    if (rows.length > 0) {
+        show_changes(
+            section(
+                "What changed",
+                "A change is more than noise when it is larger than what the samples of both " +
+                    "runs leave open, what TCP changed by between them, and 5 %.",
+            ),
+        );
+        if (runs.length > 2) show_trend(section("Over time"));
+        show_rows(section("All figures"));
+    } else {
+        section("What changed", "The runs have no case in common.");
+    }
+    show_runs(section("Runs"));
+})();
