@@ -208,7 +208,7 @@ const report = (() => {
         const axis = {
             axisLine: { show: true, lineStyle: { color: line } },
             axisTick: { lineStyle: { color: line } },
-            axisLabel: { color: quiet, fontSize: 12 },
+            axisLabel: { color: quiet, fontSize: 12, hideOverlap: true },
             nameTextStyle: { color: quiet, fontSize: 12 },
             splitLine: { lineStyle: { color: line, opacity: 0.6 } },
             minorSplitLine: { show: false },
