@@ -4,6 +4,7 @@
 
     ./run bench-fabric                     all sizes, 5 rounds
     ./run bench-fabric --only 16 --rounds 3
+    ./run bench-fabric --trace             what a trace of everything costs in CPU
 
 Medians, beside the time of a fixed loop (tests/bench/anchor.c) measured in the same rounds, so that
 figures of another hour or machine can be compared as ratios. Never a test. What making the fabric
@@ -44,13 +45,13 @@ def run(command):
     return out, usage.ru_utime + usage.ru_stime
 
 
-def simulate(build, folder, topology, workload, hosts, limit=""):
+def simulate(build, folder, topology, workload, hosts, limit="", more=()):
     """Link-hops, seconds of CPU, KiB of memory."""
     path = os.path.join(folder, "scenario.yaml")
     with open(path, "w", encoding="utf-8") as text:
         text.write(f"topology: {topology}\nworkload: [{workload}]\nhosts: {hosts}\n{limit}")
     program = os.path.join(build, "verbena")
-    out, cpu = run([program, "fabric", "run", path, "--out", os.path.join(folder, "out")])
+    out, cpu = run([program, "fabric", "run", path, "--out", os.path.join(folder, "out"), *more])
     hops, memory = re.search(r"(\d+) link-hops, (\d+) KiB", out).groups()
     return int(hops), cpu, int(memory)
 
@@ -71,6 +72,22 @@ def measure(build, folder, size, kind, rounds):
     print(f"{row} {anchor:10.1f} {speed * anchor:8.1f}  {verdict}", flush=True)
 
 
+def measure_trace(build, folder, size, kind, rounds):
+    """CPU with a trace over CPU without, run in turns; what the trace has for a link-hop."""
+    hosts, topology, workload, _, _ = size
+    path = os.path.join(folder, "trace")
+    ratios = []
+    for _ in range(rounds):
+        hops, plain, _ = simulate(build, folder, topology, workload, HOSTS[kind])
+        more = ("--trace", path, "--trace-mib", "4096")
+        _, traced, _ = simulate(build, folder, topology, workload, HOSTS[kind], "", more)
+        ratios.append(traced / max(plain, 1e-3))
+    per_hop = os.path.getsize(path) / hops
+    row = f"{hosts:5d} {kind:7s} {(statistics.median(ratios) - 1) * 100:+7.1f} % CPU"
+    print(f"{row} {per_hop:6.1f} bytes a link-hop", flush=True)
+    os.unlink(path)
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -78,14 +95,17 @@ def main():
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="build folder")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", type=int, action="append", help="hosts: 16, 64, 320 or 1024")
+    parser.add_argument("--trace", action="store_true", help="what a trace costs, nothing else")
     options = parser.parse_args()
-    print("hosts host     Mhops/s  link-hops  KiB/host  anchor ns  product")
+    if not options.trace:
+        print("hosts host     Mhops/s  link-hops  KiB/host  anchor ns  product")
     with tempfile.TemporaryDirectory(prefix="verbena-fabric-") as folder:
         for size in SIZES:
             if options.only and size[0] not in options.only:
                 continue
             for kind in HOSTS:
-                measure(options.build, folder, size, kind, options.rounds)
+                one = measure_trace if options.trace else measure
+                one(options.build, folder, size, kind, options.rounds)
     return 0
 
 

@@ -119,6 +119,7 @@ TESTED_IN = {
     "src/rdmacm/rdma_route.c": "tests/rdmacm/test_rdma_addr.c",
     "tools/cmd_devices.c": "tests/e2e/test_tools.py",
     "tools/cmd_fabric.c": "tests/e2e/test_fabric.py",
+    "tools/cmd_fabric_trace.c": "tests/e2e/test_fabric.py",
     "tools/cmd_lab.c": "tests/e2e/test_lab.py",
     "tools/cmd_run.c": "tests/e2e/test_tools.py",
     "tools/main.c": "tests/e2e/test_tools.py",

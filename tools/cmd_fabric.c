@@ -15,6 +15,7 @@
 #include "report/report.h"
 #include "scenario/quantity.h"
 #include "scenario/results.h"
+#include "scenario/trace_file.h"
 #include "tool.h"
 
 enum {
@@ -29,6 +30,11 @@ enum {
     OPTION_WATCHDOG,
     OPTION_BYTES,
     OPTION_NO_REPORT,
+    OPTION_TRACE,
+    OPTION_TRACE_FILTER,
+    OPTION_TRACE_MIB,
+    MAX_FILTERS = 16,
+    TRACE_MIB = 64,
     EVENTS_A_LOOK = 1 << 18, /* between two looks at the clock */
 };
 
@@ -41,12 +47,15 @@ struct options {
     bool seed_given, no_report;
     struct scenario_set set[SCENARIO_MAX_SETS + 1]; /* one for the seed */
     unsigned sets;
+    const char *trace, *filter[MAX_FILTERS];
+    unsigned filters;
+    uint64_t trace_mib;
 };
 
 static void parse_argument(struct options *o, struct argp_state *state, const char *arg)
 {
     if (!o->run && strcmp(arg, "run") != 0)
-        argp_error(state, "'%s' is no command of fabric, 'run' is", arg);
+        argp_error(state, "'%s' is no command of fabric, 'run' and 'trace' are", arg);
     if (o->run && o->scenario != NULL)
         argp_error(state, "one scenario at a time: '%s' is too many", arg);
     if (o->run)
@@ -58,7 +67,7 @@ static void check_options(const struct options *o, struct argp_state *state)
 {
     bool import = o->topology != NULL || o->flows != NULL || o->profile != NULL;
     if (!o->run)
-        argp_error(state, "no command given, 'run' is one");
+        argp_error(state, "no command given, 'run' and 'trace' are some");
     if (o->out == NULL)
         argp_error(state, "--out DIR is missing: where the results go");
     if (o->scenario == NULL && !import)
@@ -70,6 +79,8 @@ static void check_options(const struct options *o, struct argp_state *state)
     if (!import && (o->buffer_bytes != 0 || o->watchdog != NULL || o->cc != NULL))
         argp_error(state, "--cc, --buffer-mib and --watchdog are for imports; "
                           "--set switches.buffer=... is for scenarios");
+    if (o->trace == NULL && (o->filters > 0 || o->trace_mib != 0))
+        argp_error(state, "--trace-filter and --trace-mib want --trace FILE");
     if (import && o->sets > 0)
         argp_error(state, "--set is for scenarios");
 }
@@ -96,6 +107,27 @@ static void set_cc(struct fabric_config *c, const char *name)
     c->switches.kmin_bytes = 5000;
     c->switches.kmax_bytes = 200000;
     c->switches.pmax_ppm = 10000;
+}
+
+static bool parse_trace(struct options *o, int key, char *arg, struct argp_state *state)
+{
+    switch (key) {
+    case OPTION_TRACE:
+        o->trace = arg;
+        return true;
+    case OPTION_TRACE_FILTER:
+        if (o->filters == MAX_FILTERS)
+            argp_error(state, "--trace-filter: at most %d", MAX_FILTERS);
+        o->filter[o->filters++] = arg;
+        return true;
+    case OPTION_TRACE_MIB:
+        if (!quantity_parse(arg, QUANTITY_COUNT, &o->trace_mib) || o->trace_mib == 0 ||
+            o->trace_mib > 1 << 20)
+            argp_error(state, "--trace-mib: '%s' is not a number from 1 to 1048576", arg);
+        return true;
+    default:
+        return false;
+    }
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -155,32 +187,45 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         check_options(o, state);
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return parse_trace(o, key, arg, state) ? 0 : ARGP_ERR_UNKNOWN;
     }
 }
 
+#define OPTION(name, key, arg, doc, group)                                                         \
+    {                                                                                              \
+        name, key, arg, 0, doc, group                                                              \
+    }
 static const struct argp_option options[] = {
-    {"out",                                       OPTION_OUT, "DIR", 0, "Where the results go; made if need be", 0},
-    {"no-report",                                      OPTION_NO_REPORT, NULL, 0, "No report.html", 0},
-    {"seed",    OPTION_SEED, "N", 0, "Of all chance, instead of the scenario's", 0},
-    {"set",                                           OPTION_SET, "KEY=VALUE", 0,
-     "A field of the scenario: switches.buffer=4MiB, hosts.cc=timely", 0},
-    {"bytes",OPTION_BYTES, NULL, 0,
-     "Frames have bytes and an ICRC, built and checked; the same comes out", 0},
-    {"topology",                                          OPTION_TOPOLOGY, "FILE", 0, "Topology as the ns-3 HPCC simulator has it", 1},
-    {"flows",                                          OPTION_FLOWS, "FILE", 0, "Flows in its format", 1},
-    {"profile",                                      OPTION_PROFILE, "NAME", 0, "hpcc-compat: frames, buffers and pauses as there", 1},
-    {"cc",                                        OPTION_CC, "NAME", 0, IMPORT_CC "; without it none", 1},
-    {"buffer-mib", OPTION_BUFFER, "N", 0, "Of each switch; without it 32", 1},
-    {"watchdog",                                           OPTION_WATCHDOG, "DETECT,RESTORE", 0, "A PFC watchdog that drops, as 200ms,200ms",
-     1},
+    OPTION("out", OPTION_OUT, "DIR", "Where the results go; made if need be", 0),
+    OPTION("no-report", OPTION_NO_REPORT, NULL, "No report.html", 0),
+    OPTION("seed", OPTION_SEED, "N", "Of all chance, instead of the scenario's", 0),
+    OPTION("set", OPTION_SET, "KEY=VALUE",
+           "A field of the scenario: switches.buffer=4MiB, hosts.cc=timely", 0),
+    OPTION("bytes", OPTION_BYTES, NULL,
+           "Frames have bytes and an ICRC, built and checked; the same comes out", 0),
+    OPTION("trace", OPTION_TRACE, "FILE", "What happens, as `verbena fabric trace FILE` prints it",
+           0),
+    OPTION("trace-filter", OPTION_TRACE_FILTER, "FILTER",
+           "Such events only: kind=drop+mark,node=s0", 0),
+    OPTION("trace-mib", OPTION_TRACE_MIB, "N", "Size of the trace, which keeps the last events; 64",
+           0),
+    OPTION("topology", OPTION_TOPOLOGY, "FILE", "Topology as the ns-3 HPCC simulator has it", 1),
+    OPTION("flows", OPTION_FLOWS, "FILE", "Flows in its format", 1),
+    OPTION("profile", OPTION_PROFILE, "NAME", "hpcc-compat: frames, buffers and pauses as there",
+           1),
+    OPTION("cc", OPTION_CC, "NAME", IMPORT_CC "; without it none", 1),
+    OPTION("buffer-mib", OPTION_BUFFER, "N", "Of each switch; without it 32", 1),
+    OPTION("watchdog", OPTION_WATCHDOG, "DETECT,RESTORE",
+           "A PFC watchdog that drops, as 200ms,200ms", 1),
     {0},
 };
+#undef OPTION
 
 static const struct argp fabric_argp = {
     .options = options,
     .parser = parse_option,
-    .args_doc = "run SCENARIO.yaml\nrun --topology FILE --flows FILE --profile hpcc-compat",
+    .args_doc = "run SCENARIO.yaml\nrun --topology FILE --flows FILE --profile hpcc-compat\n"
+                "trace FILE",
     .doc =
         "Simulates a data-centre network packet by packet, in virtual time."
         "\vWrites flows.csv, verbs.csv, pfc.csv, ports.csv, summary.json and report.html. Exit "
@@ -310,16 +355,39 @@ static int report(const struct fabric *f, enum fabric_state state, const char *o
                                                       : TOOL_OK;
 }
 
+static uint32_t find_node(const void *scenario, const char *name)
+{
+    return scenario_find_node(scenario, name);
+}
+
+static void open_trace(const struct options *o, struct scenario *s, struct trace_writer *w)
+{
+    struct scenario_error error;
+    struct trace_filter filter = {0};
+    struct trace_names names = {find_node, s};
+    for (unsigned i = 0; i < o->filters; i++)
+        if (!trace_filter_add(&filter, o->filter[i], &names, &error))
+            tool_die(TOOL_USAGE, "%s", error.text);
+    uint64_t mib = o->trace_mib != 0 ? o->trace_mib : TRACE_MIB;
+    if (!trace_writer_open(w, o->trace, mib << 20, &filter, s, &error))
+        tool_die(TOOL_UNAVAILABLE, "%s", error.text);
+}
+
 int cmd_fabric(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "trace") == 0)
+        return cmd_fabric_trace(argc - 1, argv + 1);
     struct options o = {0};
     struct scenario s;
     struct scenario_error error;
     struct results results;
+    struct trace_writer trace;
     struct fabric *f;
     argp_parse(&fabric_argp, argc, argv, 0, NULL, &o);
     load(&o, &s);
     const char *source = o.scenario != NULL ? o.scenario : o.flows;
+    if (o.trace != NULL)
+        open_trace(&o, &s, &trace);
     bool page = !o.no_report && report_can();
     if (!o.no_report && !page)
         fprintf(stderr, "no report.html: %s\n", REPORT_CANNOT);
@@ -327,6 +395,8 @@ int cmd_fabric(int argc, char **argv)
         tool_die(TOOL_UNAVAILABLE, "%s", error.text);
     scenario_warn(&s, f, stderr);
     enum fabric_state state = simulate(f);
+    if (o.trace != NULL && !trace_writer_close(&trace, &error))
+        tool_die(TOOL_UNAVAILABLE, "%s", error.text);
     if (!results_end(&results, &s, f, state, &error))
         tool_die(TOOL_UNAVAILABLE, "%s", error.text);
     int code = report(f, state, o.out);

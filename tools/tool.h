@@ -27,6 +27,7 @@ int cmd_run(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 int cmd_lab(int argc, char **argv);
 int cmd_fabric(int argc, char **argv);
+int cmd_fabric_trace(int argc, char **argv);
 
 /* "verbena: " and the message on stderr; then the program ends with the exit code. */
 noreturn void tool_die(enum tool_exit code, const char *format, ...)

@@ -131,6 +131,9 @@ void egress_kick(struct fabric *f, uint32_t port)
         return;
     }
     struct packet *k = &f->pool.packet[packet];
+    if (tracing(f, TRACE_SEND))
+        trace_packet(f, TRACE_SEND, port, packet,
+                     k->kind != PACKET_PFC ? p->queue[k->priority].bytes : 0);
     launch(f, port, packet);
     if (p->at_switch && k->kind != PACKET_PFC)
         switch_sends(f, p, packet);
@@ -166,6 +169,8 @@ void egress_wire_event(struct fabric *f, uint32_t port)
     f->totals.link_hops++;
     uint32_t to = p->peer;
     struct port *peer = &f->port[to];
+    if (tracing(f, TRACE_ARRIVE))
+        trace_packet(f, TRACE_ARRIVE, to, packet, 0);
     if (hit(f, k, p->corrupt_ppm))
         break_packet(f, packet);
     if (k->kind == PACKET_PFC) {
@@ -218,6 +223,8 @@ void egress_set_link(struct fabric *f, uint32_t port, bool up)
     if (p->down == !up)
         return;
     p->down = !up;
+    if (tracing(f, up ? TRACE_UP : TRACE_DOWN))
+        trace_other(f, up ? TRACE_UP : TRACE_DOWN, port, FABRIC_TRACE_NONE, FABRIC_PRIORITIES, 0);
     if (!up) {
         go_down(f, port);
         return;

@@ -75,6 +75,7 @@ static void sink_train(struct nic_sink *sink, const struct train *t)
             count_retry(f, w, &from->h);
         f->headers[packet] = from->h;
         f->pool.packet[packet] = (struct packet){
+            .seq = from->h.bth.psn.v,
             .flow = w->index,
             .dst = forth ? w->dst : w->src,
             .hash = forth ? w->hash : w->back_hash,

@@ -135,6 +135,37 @@ struct fabric_hosts {
     uint64_t window_bytes; /* in flight of a flow; 0: no limit */
 };
 
+enum fabric_trace_kind {
+    TRACE_SEND,   /* a frame begins to leave by the port; value: bytes that wait behind it */
+    TRACE_ARRIVE, /* it has come in whole */
+    TRACE_DROP,
+    TRACE_MARK,  /* value: bytes of the queue */
+    TRACE_PAUSE, /* a pause frame came; value: its quanta */
+    TRACE_RESUME,
+    TRACE_START, /* a flow, at its first host; value: its bytes */
+    TRACE_FINISH,
+    TRACE_FAIL,  /* value: enum wc_status */
+    TRACE_STORM, /* the watchdog of this port saw one */
+    TRACE_DOWN,  /* this end of a link */
+    TRACE_UP,
+    FABRIC_TRACE_KINDS
+};
+#define FABRIC_TRACE_NONE UINT32_MAX
+enum { FABRIC_TRACE_NO_FRAME = 15 };
+
+/* What happened. node, port and flow: FABRIC_TRACE_NONE where there is none. */
+struct fabric_trace {
+    uint64_t time_ps;
+    uint32_t node, port; /* the node's port */
+    uint32_t flow;
+    uint32_t seq;   /* of a frame: its PSN, or the low bits of its place in the flow */
+    uint32_t value; /* by the kind */
+    uint16_t bytes; /* of a frame */
+    uint8_t kind;   /* enum fabric_trace_kind */
+    uint8_t priority : 4, frame : 4; /* 8: all; enum packet_kind or FABRIC_TRACE_NO_FRAME */
+};
+_Static_assert(sizeof(struct fabric_trace) == 32, "traces are long");
+
 struct fabric;
 
 struct fabric_config {
@@ -158,6 +189,10 @@ struct fabric_config {
     void (*on_pfc)(void *arg, uint64_t time_ps, uint32_t node, uint32_t port, unsigned priority,
                    uint32_t quanta);
     void *on_pfc_arg;
+    /* What happens, as it does; of kinds in the mask only. */
+    uint32_t trace_kinds;
+    void (*on_trace)(void *arg, const struct fabric_trace *e);
+    void *on_trace_arg;
     /* Called sample_ps after the beginning, and then after as many ps as it returns (0: never
      * again), to look at the fabric; nothing of the run depends on it. May be NULL. */
     uint64_t (*on_sample)(void *arg, struct fabric *f);

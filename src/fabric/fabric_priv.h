@@ -180,6 +180,16 @@ static inline uint32_t hash_mix(uint64_t v)
     return (uint32_t)(v ^ v >> 31);
 }
 
+/* trace.c, behind a look at the mask. A packet, or PACKET_NONE: the flow alone. */
+void trace_packet(struct fabric *f, enum fabric_trace_kind kind, uint32_t port, uint32_t packet,
+                  uint32_t value);
+void trace_other(struct fabric *f, enum fabric_trace_kind kind, uint32_t port, uint32_t flow,
+                 unsigned priority, uint32_t value);
+static inline bool tracing(const struct fabric *f, enum fabric_trace_kind kind)
+{
+    return (f->config.trace_kinds >> kind & 1) != 0;
+}
+
 /* egress.c: into a queue of a port; something may be sendable now; events. */
 void egress_put(struct fabric *f, uint32_t port, uint32_t packet);
 void egress_kick(struct fabric *f, uint32_t port);

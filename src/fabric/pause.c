@@ -76,11 +76,15 @@ static void priority_received(struct fabric *f, struct port *p, unsigned i, bool
         settle(p, i, p->pause_until_ps[i] < now ? p->pause_until_ps[i] : now);
 }
 
-static void count_received(struct fabric *f, const struct port *p, uint32_t index, unsigned i,
-                           uint32_t quanta)
+static void count_received(struct fabric *f, uint32_t port, unsigned i, uint32_t quanta)
 {
+    const struct port *p = &f->port[port];
+    enum fabric_trace_kind kind = quanta != 0 ? TRACE_PAUSE : TRACE_RESUME;
     if (f->config.on_pfc != NULL)
-        f->config.on_pfc(f->config.on_pfc_arg, f->sched.now_ps, p->node, index, i, quanta);
+        f->config.on_pfc(f->config.on_pfc_arg, f->sched.now_ps, p->node,
+                         port - f->node[p->node].first_port, i, quanta);
+    if (tracing(f, kind))
+        trace_other(f, kind, port, FABRIC_TRACE_NONE, i, quanta);
     f->totals.pauses += quanta != 0;
     f->totals.resumes += quanta == 0;
 }
@@ -88,16 +92,15 @@ static void count_received(struct fabric *f, const struct port *p, uint32_t inde
 void pause_received(struct fabric *f, uint32_t port, uint8_t xoff, uint8_t xon, uint32_t quanta)
 {
     struct port *p = &f->port[port];
-    uint32_t index = port - f->node[p->node].first_port;
     bool link = f->config.switches.link_pause;
     if (link)
-        count_received(f, p, index, FABRIC_PRIORITIES, xoff != 0 ? quanta : 0);
+        count_received(f, port, FABRIC_PRIORITIES, xoff != 0 ? quanta : 0);
     for (unsigned i = 0; i < FABRIC_PRIORITIES; i++) {
         if (((xoff | xon) >> i & 1) == 0)
             continue;
         bool pauses = (xoff >> i & 1) != 0;
         if (!link)
-            count_received(f, p, index, i, pauses ? quanta : 0);
+            count_received(f, port, i, pauses ? quanta : 0);
         priority_received(f, p, i, pauses, quanta);
     }
     egress_kick(f, port);

@@ -227,6 +227,14 @@ static void group_done(struct fabric *f, struct flow_group *g)
     }
 }
 
+/* At the flow's first host. */
+static void trace_flow(struct fabric *f, enum fabric_trace_kind kind, const struct flow *w,
+                       uint32_t value)
+{
+    if (tracing(f, kind))
+        trace_other(f, kind, f->endpoint[w->home].port, w->index, w->priority, value);
+}
+
 static void leave(struct fabric *f, struct endpoint *e, struct flow *w)
 {
     struct source *s = e->state;
@@ -239,11 +247,12 @@ static void leave(struct fabric *f, struct endpoint *e, struct flow *w)
     source_arm(f, e);
 }
 
-void source_fail(struct fabric *f, struct endpoint *e, struct flow *w)
+void source_fail(struct fabric *f, struct endpoint *e, struct flow *w, unsigned status)
 {
     leave(f, e, w);
     f->progress_ps = f->sched.now_ps;
     f->totals.failed++;
+    trace_flow(f, TRACE_FAIL, w, status);
 }
 
 void source_finish(struct fabric *f, struct endpoint *e, struct flow *w)
@@ -251,6 +260,7 @@ void source_finish(struct fabric *f, struct endpoint *e, struct flow *w)
     leave(f, e, w);
     w->fct_ps = f->sched.now_ps - w->start_ps;
     f->totals.finished++;
+    trace_flow(f, TRACE_FINISH, w, 0);
     if (w->group != FABRIC_NO_GROUP && --f->group[w->group].left == 0)
         group_done(f, &f->group[w->group]);
 }
@@ -315,6 +325,7 @@ void source_started(struct fabric *f, struct flow *w)
     w->started = true;
     f->awaited--;
     f->started++;
+    trace_flow(f, TRACE_START, w, w->bytes < UINT32_MAX ? (uint32_t)w->bytes : UINT32_MAX);
     w->progress_ps = f->progress_ps = f->sched.now_ps;
 }
 

@@ -50,6 +50,6 @@ void source_arm(struct fabric *f, struct endpoint *e);
 void source_started(struct fabric *f, struct flow *w);
 void source_finish(struct fabric *f, struct endpoint *e, struct flow *w);
 /* It ended otherwise; who waits for it waits for ever. */
-void source_fail(struct fabric *f, struct endpoint *e, struct flow *w);
+void source_fail(struct fabric *f, struct endpoint *e, struct flow *w, unsigned status);
 
 #endif

@@ -11,6 +11,8 @@ void switch_drop(struct fabric *f, struct port *p, uint32_t packet, uint64_t *wh
     if (why != NULL)
         (*why)++;
     p->count[f->pool.packet[packet].priority].drops++;
+    if (tracing(f, TRACE_DROP))
+        trace_packet(f, TRACE_DROP, (uint32_t)(p - f->port), packet, 0);
     packet_give(&f->pool, packet);
 }
 
@@ -28,6 +30,8 @@ static void mark(struct fabric *f, struct switch_state *s, struct port *p, uint3
             return;
     }
     k->flags |= PACKET_CE;
+    if (tracing(f, TRACE_MARK))
+        trace_packet(f, TRACE_MARK, (uint32_t)(p - f->port), packet, (uint32_t)bytes);
     if (f->frame != NULL)
         codec_mark(f, packet);
     p->count[k->priority].ecn_marks++;

@@ -160,7 +160,7 @@ static void failed(struct fabric *f, struct engine *g, struct flow *w, enum wc_s
         return;
     ef->status = (uint8_t)status;
     ef->failed_ps = f->sched.now_ps;
-    source_fail(f, g->endpoint, w);
+    source_fail(f, g->endpoint, w, status);
 }
 
 void verbs_complete(struct fabric *f, struct engine *g)

@@ -169,6 +169,8 @@ static void watch_queue(struct fabric *f, uint32_t port, unsigned i)
     if (now - p->stuck_ps[i] < f->config.detect_ps)
         return;
     f->totals.storms++;
+    if (tracing(f, TRACE_STORM))
+        trace_other(f, TRACE_STORM, port, FABRIC_TRACE_NONE, i, 0);
     p->stuck_ps[i] = now;
     if (f->config.watchdog == WATCHDOG_ALERT)
         return;

@@ -55,6 +55,7 @@ bool scenario_add_node(struct scenario *s, bool is_switch, const char *name)
         return false;
     s->name = names;
     s->is_switch[n] = is_switch;
+    memset(s->name[n], 0, sizeof(s->name[n])); /* traces have all of it */
     snprintf(s->name[n], sizeof(s->name[n]), "%s", name);
     s->topology.nodes++;
     return true;

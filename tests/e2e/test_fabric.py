@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`verbena fabric run`: every example scenario and what it shows, imports, messages, the same bytes twice."""
 
+import collections
 import csv
 import glob
 import json
@@ -16,6 +17,7 @@ from e2e import demand
 USAGE, UNAVAILABLE, STALLED = 64, 69, 1
 SCENARIOS = os.path.join(e2e.ROOT, "examples", "scenarios")
 DATA = os.path.join(e2e.ROOT, "tests", "scenario", "data")
+TRACE = "<trace>"  # stands for a file in the folder of the results
 FILES = ["flows.csv", "pfc.csv", "ports.csv", "summary.json"]
 folder = tempfile.TemporaryDirectory(prefix="verbena-fabric-")
 
@@ -24,6 +26,7 @@ def fabric(*words, status=0):
     """The folder with the results of a run that must end with this exit code; its messages."""
     out = tempfile.mkdtemp(dir=folder.name)
     command = [e2e.VERBENA, "fabric", "run", *words, "--out", out]
+    command = [os.path.join(out, "trace") if word == TRACE else word for word in command]
     got, text, errors = e2e.run(command, 100)
     demand(got == status, f"exit code {got}, wanted {status}: {text}{errors}")
     return out, text + errors
@@ -200,7 +203,7 @@ VERBS = ("write", "write-imm", "send", "read", "fetch-add", "cmp-swap")
 
 def same_bytes(scenario, sums, *words, status=0):
     """Twice, and as every build has them (tests/scenario/test_results.c)."""
-    words = [os.path.join(DATA, scenario), *words]
+    words = [os.path.join(DATA, scenario), *words, "--trace", TRACE, "--trace-mib", "1"]
     runs = (words, words, [*words, "--seed", "12"])
     outs = [fabric(*run, status=status)[0] for run in runs]
     with open(os.path.join(DATA, sums), encoding="utf-8") as text:
@@ -225,7 +228,7 @@ BYTES = {
 
 def same_with_bytes(scenario, status, *sets):
     """Bytes and an ICRC in the frames change nothing of what comes out."""
-    words = [os.path.join(DATA, scenario)]
+    words = [os.path.join(DATA, scenario), "--trace", TRACE]
     for one in sets:
         words += ["--set", one]
     outs = [fabric(*words, *more, status=status)[0] for more in ([], ["--bytes"])]
@@ -235,6 +238,47 @@ def same_with_bytes(scenario, status, *sets):
     demand(names == sorted(os.listdir(outs[1])) and "verbs.csv" in names, names)
     for name in names:
         demand(fnv(os.path.join(outs[0], name)) == fnv(os.path.join(outs[1], name)), name)
+
+
+def trace_lines(path, *words):
+    status, out, errors = e2e.run([e2e.VERBENA, "fabric", "trace", path, *words], 60)
+    demand(status == 0, f"exit code {status}: {errors}")
+    return out.splitlines(), errors
+
+
+def trace():
+    """The events add up to the summary, in all three formats; filters here and there; a ring."""
+    scenario = os.path.join(DATA, "verbs.yaml")
+    out, _ = fabric(scenario, "--trace", TRACE, *ALL, status=STALLED)
+    total, path = summary(out), os.path.join(out, "trace")
+    table = list(csv.DictReader(trace_lines(path, "--format", "csv")[0]))
+    count = collections.Counter(row["event"] for row in table)
+    demand(count["arrive"] == total["link_hops"] and count["mark"] == total["ecn_marks"], count)
+    demand(count["drop"] == total["drops"] and count["fail"] == total["failed"], count)
+    demand(count["finish"] == total["finished"] and count["start"] == total["flows"], count)
+    demand(count["pause"] == total["pauses"] and count["resume"] == total["resumes"], count)
+    demand(len(trace_lines(path)[0]) == len(table), "text and csv differ")
+    drops = [json.loads(line) for line in trace_lines(path, "--format", "json", *DROPS)[0]]
+    demand(0 < len(drops) == sum(r["event"] == "drop" and r["node"] == "10" for r in table), drops)
+    demand({row["name"] for row in drops} == {"s2"}, drops)
+    filtered, _ = fabric(scenario, "--trace", TRACE, *DROPS, status=STALLED)
+    want = trace_lines(path, *DROPS)[0]
+    demand(trace_lines(os.path.join(filtered, "trace"))[0] == want, "filtered at once, or later")
+    little, _ = fabric(scenario, "--trace", TRACE, "--trace-mib", "1", *ALL, status=STALLED)
+    path = os.path.join(little, "trace")
+    lines, errors = trace_lines(path, "--format", "csv")
+    demand(len(lines) == 1 + (1 << 15) and os.path.getsize(path) < (1 << 20) + 1024, len(lines))
+    demand(f"{len(table) - (1 << 15)} older events made way" in errors, errors)
+    demand(list(csv.DictReader(lines)) == table[-(1 << 15) :], "not the last events")
+
+
+    usual, _ = fabric(scenario, "--trace", TRACE, status=STALLED)
+    lines = trace_lines(os.path.join(usual, "trace"), "--format", "csv")[0]
+    demand(list(csv.DictReader(lines)) == [r for r in table if r["event"] != "arrive"], "usual")
+
+
+ALL = ("--trace-filter", "kind=send+arrive+drop+mark+pause+resume+start+finish+fail+storm+down+up")
+DROPS = ("--trace-filter", "kind=drop,node=s2")
 
 
 def told(words, status, pattern):
@@ -274,6 +318,18 @@ REFUSED = {
     "cc_unknown": ([*IMPORT, "hpcc-compat", "--cc", "cubic", *OUT], USAGE, "'cubic' is unknown"),
     "cc_for_scenario": (["run", STAR, "--cc", "none", *OUT], USAGE, "for imports"),
     "bytes_of_nobody": (["run", STAR, "--bytes", *OUT], UNAVAILABLE, "--bytes: these hosts have no"),
+    "trace_nothing": (["trace"], USAGE, "no file given"),
+    "trace_of_none": (["trace", STAR], UNAVAILABLE, "mixed.yaml: it is no trace"),
+    "trace_no_file": (["trace", "no-such"], UNAVAILABLE, "no-such: No such file"),
+    "trace_format": (["trace", STAR, "--format", "xml"], USAGE, "'xml' is unknown, text, csv or"),
+    "trace_filter_alone": (["run", STAR, "--trace-filter", "port=1", *OUT], USAGE, "want --trace"),
+    "trace_filter_wrong": (
+        ["run", STAR, "--trace", "/dev/null", "--trace-filter", "node=h99", *OUT],
+        USAGE,
+        "'h99' is no node",
+    ),
+    "trace_mib": (["run", STAR, "--trace", "t", "--trace-mib", "0", *OUT], USAGE, "from 1 to"),
+    "trace_full": (["run", STAR, "--trace", "/dev/full", *OUT], UNAVAILABLE, "No space left"),
     "watchdog_wrong": (
         [*IMPORT, "hpcc-compat", "--watchdog", "200ms", *OUT],
         USAGE,
@@ -288,7 +344,7 @@ def cases(tap):
     for name in EXAMPLES:
         tap.run("example_" + name.replace("-", "_"), example, name)
     tap.run("examples_are_all_here", examples_are_all_here)
-    for function in (one_flow, incast_drains, congestion_control, ring, verbs):
+    for function in (one_flow, incast_drains, congestion_control, ring, verbs, trace):
         tap.run(function.__name__, function)
     tap.run("same_bytes", same_bytes, "mixed.yaml", "mixed.fnv")
     engine = ["--set", "hosts.nic=engine", "--set", "hosts.cc=none"]

@@ -4,6 +4,8 @@
  */
 #include "scenario/results.h"
 
+#include "scenario/trace_file.h"
+
 #include "bench.h"
 
 static char text[65536];
@@ -84,6 +86,21 @@ static void end__unfinished_and_paused(void **state)
     (void)rmdir("out");
 }
 
+/* FNV-1a, 64 bits; the file goes. */
+static uint64_t sum_of(const char *name)
+{
+    char path[64];
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    snprintf(path, sizeof(path), "out/%s", name);
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    for (int c; (c = getc(f)) != EOF;)
+        hash = (hash ^ (uint8_t)c) * UINT64_C(0x100000001b3);
+    fclose(f);
+    (void)unlink(path);
+    return hash;
+}
+
 static void check_sums(const char *path)
 {
     char line[64], name[32];
@@ -91,12 +108,10 @@ static void check_sums(const char *path)
     FILE *sums = fopen(path, "r");
     assert_non_null(sums);
     while (fgets(line, sizeof(line), sums) != NULL) {
-        uint64_t hash = UINT64_C(0xcbf29ce484222325);
         assert_int_equal(sscanf(line, "%llx %31s", &want, name), 2);
-        for (const char *p = content(name); *p != '\0'; p++)
-            hash = (hash ^ (uint8_t)*p) * UINT64_C(0x100000001b3);
-        if (hash != want)
-            fail_msg("%s is not what it was: %016llx", name, (unsigned long long)hash);
+        uint64_t got = sum_of(name);
+        if (got != want)
+            fail_msg("%s is not what it was: %016llx", name, (unsigned long long)got);
     }
     fclose(sums);
 }
@@ -119,6 +134,8 @@ static void end__same_in_every_build(void **state)
         struct scenario s;
         struct scenario_error e;
         struct results r;
+        struct trace_writer trace;
+        const struct trace_filter all = {0};
         struct fabric *f;
         struct scenario_set sets[] = {
             {"hosts.nic=engine", false},
@@ -129,8 +146,10 @@ static void end__same_in_every_build(void **state)
             fail_msg("%s", e.text);
         bench_file("");
         assert_true(results_begin(&r, "out", &s, false, &e));
+        assert_true(trace_writer_open(&trace, "out/trace", 1 << 20, &all, &s, &e));
         assert_true(scenario_make(&s, "x", &f, &e));
         assert_int_equal(fabric_run(f, 100000000), rows[i].end);
+        assert_true(trace_writer_close(&trace, &e));
         assert_true(results_end(&r, &s, f, rows[i].end, &e));
         check_sums(rows[i].sums);
         fabric_destroy(f);

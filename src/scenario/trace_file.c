@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * trace_file.c: see trace_file.h. trace_filter.c has the filters.
+ */
+#include "scenario/trace_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+
+/*
+ * Header: magic, version, bytes of an event, room for events, events taken in all, nodes. The names
+ * follow, each in its fixed room, and zeros up to a whole event.
+ */
+enum {
+    AT_VERSION = 8,
+    AT_EVENT_BYTES = 12,
+    AT_CAPACITY = 16,
+    AT_EVENTS = 24,
+    AT_NODES = 32,
+    HEADER_BYTES = 64,
+    VERSION = 1,
+};
+static const char magic[8] = {'V', 'B', 'N', 'A', 'T', 'R', 'C', '\n'};
+
+static void put_le64(uint8_t *p, uint64_t v)
+{
+    put_le32(p, (uint32_t)v);
+    put_le32(p + 4, (uint32_t)(v >> 32));
+}
+
+static uint64_t get_le64(const uint8_t *p)
+{
+    return get_le32(p) | (uint64_t)get_le32(p + 4) << 32;
+}
+
+static uint64_t base_of(uint32_t nodes)
+{
+    uint64_t bytes = HEADER_BYTES + (uint64_t)nodes * SCENARIO_NAME_BYTES;
+    return (bytes + TRACE_EVENT_BYTES - 1) / TRACE_EVENT_BYTES * TRACE_EVENT_BYTES;
+}
+
+static void build_event(const struct fabric_trace *e, uint8_t out[TRACE_EVENT_BYTES])
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    memcpy(out, e, TRACE_EVENT_BYTES); /* what the lines below would do, in half the time */
+    return;
+#endif
+    put_le64(out, e->time_ps);
+    put_le32(out + 8, e->node);
+    put_le32(out + 12, e->port);
+    put_le32(out + 16, e->flow);
+    put_le32(out + 20, e->seq);
+    put_le32(out + 24, e->value);
+    out[28] = (uint8_t)e->bytes;
+    out[29] = (uint8_t)(e->bytes >> 8);
+    out[30] = e->kind;
+    out[31] = (uint8_t)(e->frame << 4 | e->priority);
+}
+
+static void parse_event(const uint8_t in[TRACE_EVENT_BYTES], struct fabric_trace *e)
+{
+    *e = (struct fabric_trace){
+        .time_ps = get_le64(in),
+        .node = get_le32(in + 8),
+        .port = get_le32(in + 12),
+        .flow = get_le32(in + 16),
+        .seq = get_le32(in + 20),
+        .value = get_le32(in + 24),
+        .bytes = (uint16_t)(in[28] | in[29] << 8),
+        .kind = in[30],
+        .frame = in[31] >> 4,
+        .priority = in[31] & 15,
+    };
+}
+
+static void write_at(struct trace_writer *w, uint64_t at, const void *bytes, size_t n)
+{
+    if (w->error != 0)
+        return;
+    for (size_t done = 0; done < n && w->error == 0;) {
+        ssize_t rc = pwrite(w->fd, (const uint8_t *)bytes + done, n - done, (off_t)(at + done));
+        if (rc < 0 && errno != EINTR)
+            w->error = errno;
+        done += rc > 0 ? (size_t)rc : 0;
+    }
+}
+
+/* What is in the buffer, in one piece or, where the ring ends, in two. */
+static void flush(struct trace_writer *w)
+{
+    uint64_t n = w->events - w->first;
+    while (n > 0) {
+        uint64_t place = w->first % w->capacity, part = n;
+        if (part > w->capacity - place)
+            part = w->capacity - place;
+        const uint8_t *from =
+            w->buffer + (w->first % TRACE_BUFFER_EVENTS) * (uint64_t)TRACE_EVENT_BYTES;
+        write_at(w, w->base + place * TRACE_EVENT_BYTES, from, (size_t)part * TRACE_EVENT_BYTES);
+        w->first += part;
+        n -= part;
+    }
+}
+
+static void note(void *arg, const struct fabric_trace *e)
+{
+    struct trace_writer *w = arg;
+    if (!w->all && !trace_filter_takes(&w->filter, e))
+        return;
+    uint64_t at = w->events++ % TRACE_BUFFER_EVENTS;
+    build_event(e, w->buffer + at * TRACE_EVENT_BYTES);
+    if (at == TRACE_BUFFER_EVENTS - 1)
+        flush(w);
+}
+
+static void write_header(struct trace_writer *w, const struct scenario *s)
+{
+    uint8_t header[HEADER_BYTES] = {0};
+    memcpy(header, magic, sizeof(magic));
+    put_le32(header + AT_VERSION, VERSION);
+    put_le32(header + AT_EVENT_BYTES, TRACE_EVENT_BYTES);
+    put_le64(header + AT_CAPACITY, w->capacity);
+    put_le32(header + AT_NODES, s->topology.nodes);
+    write_at(w, 0, header, sizeof(header));
+    uint64_t names = (uint64_t)s->topology.nodes * SCENARIO_NAME_BYTES;
+    write_at(w, HEADER_BYTES, s->name, (size_t)names);
+    write_at(w, HEADER_BYTES + names, (uint8_t[TRACE_EVENT_BYTES]){0},
+             (size_t)(w->base - HEADER_BYTES - names));
+}
+
+static bool fail(struct scenario_error *error, const char *path, const char *what)
+{
+    snprintf(error->text, sizeof(error->text), "%.400s: %s", path, what);
+    return false;
+}
+
+bool trace_writer_open(struct trace_writer *w, const char *path, uint64_t bytes,
+                       const struct trace_filter *filter, struct scenario *s,
+                       struct scenario_error *error)
+{
+    *w = (struct trace_writer){.filter = *filter, .path = strdup(path)};
+    w->capacity = bytes / TRACE_EVENT_BYTES;
+    if (w->capacity == 0)
+        w->capacity = 1;
+    w->base = base_of(s->topology.nodes);
+    w->buffer = malloc((size_t)TRACE_BUFFER_EVENTS * TRACE_EVENT_BYTES);
+    w->fd = -1;
+    if (w->buffer != NULL && w->path != NULL)
+        w->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (w->fd < 0) {
+        fail(error, path, strerror(errno));
+        free(w->buffer);
+        free(w->path);
+        return false;
+    }
+    write_header(w, s);
+    w->all =
+        filter->node.count + filter->port.count + filter->priority.count + filter->flow.count == 0;
+    /* That a frame came in follows from when it left: half the cost for nothing new. */
+    s->config.trace_kinds = UINT32_MAX;
+    if (filter->kind.count == 0)
+        s->config.trace_kinds = ~(UINT32_C(1) << TRACE_ARRIVE);
+    for (unsigned i = 0; i < FABRIC_TRACE_KINDS && filter->kind.count > 0; i++) {
+        const struct fabric_trace e = {.kind = (uint8_t)i};
+        const struct trace_filter only = {.kind = filter->kind};
+        if (!trace_filter_takes(&only, &e))
+            s->config.trace_kinds &= ~(UINT32_C(1) << i);
+    }
+    s->config.on_trace = note;
+    s->config.on_trace_arg = w;
+    return true;
+}
+
+bool trace_writer_close(struct trace_writer *w, struct scenario_error *error)
+{
+    uint8_t events[8];
+    flush(w);
+    put_le64(events, w->events);
+    write_at(w, AT_EVENTS, events, sizeof(events));
+    if (close(w->fd) != 0 && w->error == 0)
+        w->error = errno;
+    bool ok = w->error == 0 || fail(error, w->path, strerror(w->error));
+    free(w->buffer);
+    free(w->path);
+    return ok;
+}
+
+static bool parse_header(struct trace_reader *r, struct scenario_error *error)
+{
+    uint8_t h[HEADER_BYTES];
+    struct stat st;
+    if (fread(h, 1, sizeof(h), r->file) != sizeof(h) || memcmp(h, magic, sizeof(magic)) != 0)
+        return fail(error, r->path, "it is no trace of `verbena fabric run --trace`");
+    if (get_le32(h + AT_VERSION) != VERSION || get_le32(h + AT_EVENT_BYTES) != TRACE_EVENT_BYTES)
+        return fail(error, r->path, "a trace of another version of verbena; this one reads 1");
+    r->capacity = get_le64(h + AT_CAPACITY);
+    r->events = get_le64(h + AT_EVENTS);
+    r->nodes = get_le32(h + AT_NODES);
+    if (r->nodes > FABRIC_MAX_NODES || r->capacity == 0 ||
+        r->capacity > UINT64_MAX / TRACE_EVENT_BYTES / 2)
+        return fail(error, r->path, "the header of the trace makes no sense");
+    r->base = base_of(r->nodes);
+    uint64_t kept = r->events < r->capacity ? r->events : r->capacity;
+    r->next = r->events - kept;
+    if (fstat(fileno(r->file), &st) != 0 ||
+        (uint64_t)st.st_size != r->base + kept * TRACE_EVENT_BYTES)
+        return fail(error, r->path, "the trace is not whole: its run did not end, or it was cut");
+    return true;
+}
+
+static bool read_names(struct trace_reader *r, struct scenario_error *error)
+{
+    r->name = calloc(r->nodes + (size_t)1, sizeof(*r->name));
+    if (r->name == NULL)
+        return fail(error, r->path, strerror(errno));
+    if (fread(r->name, sizeof(*r->name), r->nodes, r->file) != r->nodes)
+        return fail(error, r->path, "the names of the nodes cannot be read");
+    for (uint32_t i = 0; i < r->nodes; i++)
+        r->name[i][SCENARIO_NAME_BYTES - 1] = '\0';
+    uint64_t at = r->base + r->next % r->capacity * TRACE_EVENT_BYTES;
+    return fseeko(r->file, (off_t)at, SEEK_SET) == 0 || fail(error, r->path, strerror(errno));
+}
+
+bool trace_reader_open(struct trace_reader *r, const char *path, struct scenario_error *error)
+{
+    *r = (struct trace_reader){.path = path, .file = fopen(path, "rb")};
+    if (r->file == NULL)
+        return fail(error, path, strerror(errno));
+    if (parse_header(r, error) && read_names(r, error))
+        return true;
+    trace_reader_close(r);
+    return false;
+}
+
+int trace_reader_next(struct trace_reader *r, struct fabric_trace *e, struct scenario_error *error)
+{
+    uint8_t event[TRACE_EVENT_BYTES];
+    if (r->next == r->events)
+        return 0;
+    if (r->next % r->capacity == 0 && fseeko(r->file, (off_t)r->base, SEEK_SET) != 0) {
+        fail(error, r->path, strerror(errno));
+        return -1;
+    }
+    if (fread(event, 1, sizeof(event), r->file) != sizeof(event)) {
+        fail(error, r->path, ferror(r->file) != 0 ? strerror(errno) : "it ends too early");
+        return -1;
+    }
+    parse_event(event, e);
+    if (e->kind >= FABRIC_TRACE_KINDS || e->node >= r->nodes) {
+        fail(error, r->path, "there is an event that makes no sense");
+        return -1;
+    }
+    r->next++;
+    return 1;
+}
+
+void trace_reader_close(struct trace_reader *r)
+{
+    free(r->name);
+    fclose(r->file);
+}
+
+uint32_t trace_reader_find(const void *reader, const char *name)
+{
+    const struct trace_reader *r = reader;
+    for (uint32_t i = 0; i < r->nodes; i++)
+        if (strcmp(r->name[i], name) == 0)
+            return i;
+    return UINT32_MAX;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * trace_file.h: what happened in a fabric as a file of bounded size, 32 bytes an event, little
+ * endian: a header, the names of the nodes, then events; when there is no more room the oldest make
+ * way. The same run gives the same bytes.
+ */
+#ifndef SCENARIO_TRACE_FILE_H
+#define SCENARIO_TRACE_FILE_H
+
+#include "scenario/scenario.h"
+
+enum {
+    TRACE_EVENT_BYTES = 32,
+    TRACE_RANGES = 16, /* of each field of a filter */
+    TRACE_BUFFER_EVENTS = 2048,
+};
+
+/* Which events: each field's ranges, any if it has none. */
+struct trace_filter {
+    struct trace_ranges {
+        unsigned count;
+        uint32_t from[TRACE_RANGES], to[TRACE_RANGES];
+    } node, port, priority, flow, kind;
+};
+
+/* How a filter finds a node by its name; UINT32_MAX: there is none. */
+struct trace_names {
+    uint32_t (*find)(const void *arg, const char *name);
+    const void *arg;
+};
+
+/* "node=h0+s1,port=0-3,priority=3,kind=drop+mark,flow=7"; more than one text adds up. false and
+ * *error. */
+bool trace_filter_add(struct trace_filter *filter, const char *text,
+                      const struct trace_names *names, struct scenario_error *error);
+bool trace_filter_takes(const struct trace_filter *filter, const struct fabric_trace *e);
+/* NULL: no such kind. */
+const char *trace_kind_name(unsigned kind);
+const char *trace_frame_name(unsigned frame);
+
+struct trace_writer {
+    int fd;
+    char *path;
+    struct trace_filter filter;
+    bool all;                  /* the filter takes whatever is of the kinds that it takes */
+    uint64_t capacity, events; /* room; taken in all */
+    uint64_t first;            /* of those in the buffer, by number */
+    uint64_t base;             /* where events begin in the file */
+    uint8_t *buffer;
+    int error; /* errno of the first write that failed */
+};
+
+/* Opens the file and sets the scenario's callback. bytes: of events at most, a ring. A filter that
+ * names no kinds takes all but arrivals. false and *error. */
+bool trace_writer_open(struct trace_writer *w, const char *path, uint64_t bytes,
+                       const struct trace_filter *filter, struct scenario *s,
+                       struct scenario_error *error);
+bool trace_writer_close(struct trace_writer *w, struct scenario_error *error);
+
+struct trace_reader {
+    FILE *file;
+    const char *path;
+    uint64_t capacity, events, next; /* room; taken in all; the next to be read */
+    uint64_t base;
+    uint32_t nodes;
+    char (*name)[SCENARIO_NAME_BYTES];
+};
+
+/* Events come from the oldest that is still there on. false and *error. */
+bool trace_reader_open(struct trace_reader *r, const char *path, struct scenario_error *error);
+/* 1, 0 at the end, -1 and *error. */
+int trace_reader_next(struct trace_reader *r, struct fabric_trace *e, struct scenario_error *error);
+void trace_reader_close(struct trace_reader *r);
+uint32_t trace_reader_find(const void *reader, const char *name);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * trace_filter.c: which events of a trace are wanted: fields with values, or ranges of numbers.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scenario/trace_file.h"
+
+enum { WORD_BYTES = 64 };
+
+static const char *const kind_names[FABRIC_TRACE_KINDS] = {
+    [TRACE_SEND] = "send",   [TRACE_ARRIVE] = "arrive", [TRACE_DROP] = "drop",
+    [TRACE_MARK] = "mark",   [TRACE_PAUSE] = "pause",   [TRACE_RESUME] = "resume",
+    [TRACE_START] = "start", [TRACE_FINISH] = "finish", [TRACE_FAIL] = "fail",
+    [TRACE_STORM] = "storm", [TRACE_DOWN] = "down",     [TRACE_UP] = "up",
+};
+
+const char *trace_kind_name(unsigned kind)
+{
+    return kind < FABRIC_TRACE_KINDS ? kind_names[kind] : NULL;
+}
+
+const char *trace_frame_name(unsigned frame)
+{
+    static const char *const names[] = {"data", "ack", "nak", "cnp", "pfc"};
+    return frame < sizeof(names) / sizeof(names[0]) ? names[frame] : "";
+}
+
+static bool number(const char *text, uint32_t *out)
+{
+    char *end;
+    unsigned long long v = strtoull(text, &end, 10);
+    *out = (uint32_t)v;
+    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && v < UINT32_MAX;
+}
+
+static uint32_t find_kind(const char *word)
+{
+    for (unsigned i = 0; i < FABRIC_TRACE_KINDS; i++)
+        if (strcmp(kind_names[i], word) == 0)
+            return i;
+    return UINT32_MAX;
+}
+
+/* One value of a field: a name, a number, or numbers such as 3-7. */
+static bool parse_value(const char *field, char *word, const struct trace_names *names,
+                        uint32_t *from, uint32_t *to)
+{
+    *from = *to = UINT32_MAX;
+    if (strcmp(field, "kind") == 0)
+        *from = *to = find_kind(word);
+    else if (strcmp(field, "node") == 0)
+        *from = *to = names->find(names->arg, word);
+    if (*from != UINT32_MAX)
+        return true;
+    if (strcmp(field, "kind") == 0)
+        return false;
+    char *dash = strchr(word, '-');
+    if (dash != NULL)
+        *dash = '\0';
+    bool ok = number(word, from) && number(dash != NULL ? dash + 1 : word, to) && *from <= *to;
+    if (dash != NULL)
+        *dash = '-';
+    return ok;
+}
+
+static struct trace_ranges *ranges_of(struct trace_filter *f, const char *field)
+{
+    return strcmp(field, "node") == 0       ? &f->node
+           : strcmp(field, "port") == 0     ? &f->port
+           : strcmp(field, "priority") == 0 ? &f->priority
+           : strcmp(field, "flow") == 0     ? &f->flow
+           : strcmp(field, "kind") == 0     ? &f->kind
+                                            : NULL;
+}
+
+/* The next piece up to one of the ends, or the whole rest. */
+static bool piece(const char **text, const char *ends, char word[WORD_BYTES])
+{
+    size_t n = strcspn(*text, ends);
+    if (n == 0 || n >= WORD_BYTES)
+        return false;
+    memcpy(word, *text, n);
+    word[n] = '\0';
+    *text += n;
+    return true;
+}
+
+static bool fail(struct scenario_error *error, const char *text, const char *what, const char *word)
+{
+    snprintf(error->text, sizeof(error->text), "--trace-filter %.100s: %s%s%s", text,
+             word != NULL ? "'" : "", word != NULL ? word : "", what);
+    return false;
+}
+
+#define FIELDS "node, port, priority, kind and flow"
+#define KINDS                                                                                      \
+    "send, arrive, drop, mark, pause, resume, start, finish, fail, storm, down and up are "        \
+    "expected"
+
+static bool parse_field(struct trace_ranges *r, const char *field, const char **p, const char *text,
+                        const struct trace_names *names, struct scenario_error *error)
+{
+    char word[WORD_BYTES];
+    do {
+        (*p)++; /* = or + */
+        if (r->count == TRACE_RANGES)
+            return fail(error, text, "too many values of a field, at most 16 are expected", NULL);
+        if (!piece(p, ",+", word))
+            return fail(error, text, "a value is missing or too long", NULL);
+        if (!parse_value(field, word, names, &r->from[r->count], &r->to[r->count]))
+            return fail(error, text,
+                        strcmp(field, "kind") == 0 ? "' is no kind of event; " KINDS
+                        : strcmp(field, "node") == 0
+                            ? "' is no node; a name or a number is expected"
+                            : "' is no number; 3 or 3-7 is expected",
+                        word);
+        r->count++;
+    } while (**p == '+');
+    return true;
+}
+
+bool trace_filter_add(struct trace_filter *filter, const char *text,
+                      const struct trace_names *names, struct scenario_error *error)
+{
+    char field[WORD_BYTES];
+    for (const char *p = text;; p++) {
+        if (!piece(&p, "=,+", field) || *p != '=')
+            return fail(error, text, "FIELD=VALUE is expected; fields are " FIELDS, NULL);
+        struct trace_ranges *r = ranges_of(filter, field);
+        if (r == NULL)
+            return fail(error, text, "' is no field; " FIELDS " are expected", field);
+        if (!parse_field(r, field, &p, text, names, error))
+            return false;
+        if (*p == '\0')
+            return true;
+    }
+}
+
+static bool within(const struct trace_ranges *r, uint32_t v)
+{
+    for (unsigned i = 0; i < r->count; i++)
+        if (v >= r->from[i] && v <= r->to[i])
+            return true;
+    return r->count == 0;
+}
+
+bool trace_filter_takes(const struct trace_filter *f, const struct fabric_trace *e)
+{
+    return within(&f->kind, e->kind) && within(&f->node, e->node) && within(&f->port, e->port) &&
+           within(&f->priority, e->priority) && within(&f->flow, e->flow);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_trace.c: what is traced is what happened: it adds up to the totals, and changes nothing.
+ */
+#include "rig.h"
+
+struct seen {
+    uint64_t n[FABRIC_TRACE_KINDS];
+    uint64_t last_ps, hash;
+    struct fabric_trace last[FABRIC_TRACE_KINDS];
+};
+
+static void note(void *arg, const struct fabric_trace *e)
+{
+    struct seen *s = arg;
+    assert_true(e->time_ps >= s->last_ps);
+    assert_true(e->kind < FABRIC_TRACE_KINDS);
+    s->last_ps = e->time_ps;
+    s->last[e->kind] = *e;
+    s->n[e->kind]++;
+    for (size_t i = 0; i < sizeof(*e); i++)
+        s->hash = (s->hash ^ ((const uint8_t *)e)[i]) * UINT64_C(0x100000001b3);
+}
+
+/* Losses, marks, pauses, a link that flaps, a watchdog that bites, and one flow that fails. */
+static void prepare(struct rig *r, struct seen *seen, bool engine, uint32_t kinds)
+{
+    static const struct fabric_fault faults[] = {
+        {30 * FABRIC_US, 1, false},
+        {90 * FABRIC_US, 1, true },
+    };
+    memset(seen, 0, sizeof(*seen));
+    rig_star(r, 4, 100, 1000);
+    r->config.hosts.engine = engine;
+    r->config.hosts.timeout_ps = 200 * FABRIC_US;
+    r->config.switches.buffer_bytes = 500000;
+    r->config.switches.kmin_bytes = 10000;
+    r->config.switches.kmax_bytes = 50000;
+    r->config.fault = faults;
+    r->config.faults = 2;
+    r->config.trace_kinds = kinds;
+    r->config.on_trace = note;
+    r->config.on_trace_arg = seen;
+    r->link[3].loss_ppm = 1000;
+    for (uint32_t i = 0; i < 3; i++)
+        rig_flow(r, i, 3, 400000);
+    rig_flow(r, 0, 1, 1000);
+    r->flow[3].work.wrong_rkey = true;
+}
+
+static void trace__adds_up(void **state)
+{
+    (void)state;
+    for (int engine = 0; engine < 2; engine++) {
+        struct rig r;
+        struct seen s;
+        prepare(&r, &s, engine == 1, UINT32_MAX);
+        assert_int_equal(rig_run(&r), engine ? FABRIC_FAILED : FABRIC_FINISHED);
+        assert_int_equal(s.n[TRACE_ARRIVE], r.totals.link_hops);
+        assert_true(s.n[TRACE_SEND] >= s.n[TRACE_ARRIVE]);
+        assert_int_equal(s.n[TRACE_DROP], r.totals.drops);
+        assert_int_equal(s.n[TRACE_MARK], r.totals.ecn_marks);
+        assert_int_equal(s.n[TRACE_PAUSE], r.totals.pauses);
+        assert_int_equal(s.n[TRACE_RESUME], r.totals.resumes);
+        assert_int_equal(s.n[TRACE_START], 4);
+        assert_int_equal(s.n[TRACE_FINISH], r.totals.finished);
+        assert_int_equal(s.n[TRACE_FAIL], engine);
+        assert_int_equal(s.n[TRACE_DOWN], 2);
+        assert_int_equal(s.n[TRACE_UP], 2);
+        assert_true(s.n[TRACE_DROP] > 0 && s.n[TRACE_MARK] > 0 && s.n[TRACE_PAUSE] > 0);
+        const struct fabric_trace *e = &s.last[TRACE_MARK];
+        assert_int_equal(e->node, 4);
+        assert_int_equal(e->priority, 3);
+        assert_true(e->value > 10000 && e->bytes > 62 && e->frame == PACKET_DATA && e->flow < 4);
+        e = &s.last[TRACE_PAUSE];
+        assert_int_equal(e->value, 0xffff);
+        assert_int_equal(e->flow, FABRIC_TRACE_NONE);
+        assert_int_equal(e->frame, FABRIC_TRACE_NO_FRAME);
+        e = &s.last[TRACE_DOWN];
+        assert_int_equal(e->time_ps, 30 * FABRIC_US);
+        assert_int_equal(e->priority, FABRIC_PRIORITIES);
+        if (engine) {
+            assert_int_equal(s.last[TRACE_FAIL].flow, 3);
+            assert_int_equal(s.last[TRACE_FAIL].value, 10); /* WC_REM_ACCESS_ERR */
+        }
+        rig_end(&r);
+    }
+}
+
+/* With the trace or without it, with bytes or without them; and twice the same. */
+static void trace__changes_nothing(void **state)
+{
+    (void)state;
+    struct fabric_totals totals[4];
+    uint64_t hash[4];
+    for (int run = 0; run < 4; run++) {
+        struct rig r;
+        struct seen s;
+        prepare(&r, &s, true, run == 0 ? 0 : UINT32_MAX);
+        r.config.bytes = run == 3;
+        assert_int_equal(rig_run(&r), FABRIC_FAILED);
+        totals[run] = r.totals;
+        hash[run] = s.hash;
+        rig_end(&r);
+    }
+    for (int run = 1; run < 4; run++)
+        assert_memory_equal(&totals[run], &totals[0], sizeof(totals[0]));
+    assert_int_equal(hash[0], 0);
+    assert_int_equal(hash[1], hash[2]);
+    assert_int_equal(hash[1], hash[3]);
+}
+
+static void trace__kinds_asked_for(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct seen s;
+    prepare(&r, &s, false, 1u << TRACE_DROP | 1u << TRACE_FINISH);
+    assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+    for (unsigned i = 0; i < FABRIC_TRACE_KINDS; i++)
+        assert_true((s.n[i] > 0) == (i == TRACE_DROP || i == TRACE_FINISH));
+    rig_end(&r);
+}
+
+static void trace__storms(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct seen s = {0};
+    rig_star(&r, 2, 100, 1000);
+    r.config.watchdog = WATCHDOG_DROP;
+    r.config.detect_ps = 10 * FABRIC_US;
+    r.config.restore_ps = 10 * FABRIC_US;
+    r.config.trace_kinds = 1u << TRACE_STORM;
+    r.config.on_trace = note;
+    r.config.on_trace_arg = &s;
+    rig_flow(&r, 0, 1, 100000);
+    rig_make(&r);
+    uint32_t port = r.f->port[1].peer; /* the switch's, towards the receiver */
+    pause_received(r.f, port, 1 << 3, 0, 0xffff);
+    rig_until(&r, FABRIC_MS);
+    fabric_totals(r.f, &r.totals);
+    assert_true(r.totals.storms > 0);
+    assert_int_equal(s.n[TRACE_STORM], r.totals.storms);
+    assert_int_equal(s.last[TRACE_STORM].node, 2);
+    assert_int_equal(s.last[TRACE_STORM].port, 1);
+    assert_int_equal(s.last[TRACE_STORM].priority, 3);
+    rig_end(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(trace__adds_up),
+        cmocka_unit_test(trace__changes_nothing),
+        cmocka_unit_test(trace__kinds_asked_for),
+        cmocka_unit_test(trace__storms),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

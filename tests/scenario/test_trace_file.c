@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_trace_file.c: what is written is read; a ring keeps the last; files that are none are told.
+ */
+#include "scenario/trace_file.h"
+
+#include <unistd.h>
+
+#include "bench.h"
+
+/* Every kind by name; without names arrivals are left out. */
+static const struct trace_filter all = {
+    .kind = {1, {0}, {FABRIC_TRACE_KINDS - 1}}
+};
+
+static struct fabric_trace event(uint64_t i)
+{
+    return (struct fabric_trace){
+        .time_ps = i << 33 | i,
+        .node = (uint32_t)(i % 3),
+        .port = (uint32_t)(i * 70000),
+        .flow = i % 5 == 0 ? FABRIC_TRACE_NONE : (uint32_t)i,
+        .seq = (uint32_t)(i * 0x01020304),
+        .value = ~(uint32_t)i,
+        .bytes = (uint16_t)(i * 257),
+        .kind = (uint8_t)(i % FABRIC_TRACE_KINDS),
+        .priority = i % 9,
+        .frame = i % 5,
+    };
+}
+
+static void scenario_of_three(struct scenario *s)
+{
+    scenario_init(s);
+    assert_true(scenario_add_node(s, false, "a host"));
+    assert_true(scenario_add_node(s, false, "h1"));
+    assert_true(scenario_add_node(s, true, "s0"));
+}
+
+static void write_events(const char *path, uint64_t bytes, const struct trace_filter *filter,
+                         uint64_t n)
+{
+    struct scenario s;
+    struct scenario_error e;
+    struct trace_writer w;
+    scenario_of_three(&s);
+    assert_true(trace_writer_open(&w, path, bytes, filter, &s, &e));
+    for (uint64_t i = 0; i < n; i++) {
+        struct fabric_trace t = event(i);
+        if ((s.config.trace_kinds >> t.kind & 1) != 0)
+            s.config.on_trace(s.config.on_trace_arg, &t);
+    }
+    if (!trace_writer_close(&w, &e))
+        fail_msg("%s", e.text);
+    scenario_free(&s);
+}
+
+static void reader__gets_the_last(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t room, events;
+    } rows[] = {
+        {100,  0   },
+        {100,  1   },
+        {100,  99  },
+        {100,  100 },
+        {100,  101 },
+        {100,  5000}, /* wraps often in one buffer */
+        {3000, 2048},
+        {3000, 3000},
+        {3000, 9999},
+        {1,    7   },
+        {4096, 8192},
+    };
+    bench_file("");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct trace_reader r;
+        struct scenario_error e;
+        struct fabric_trace got;
+        write_events("trace", rows[i].room * TRACE_EVENT_BYTES, &all, rows[i].events);
+        if (!trace_reader_open(&r, "trace", &e))
+            fail_msg("%s", e.text);
+        assert_string_equal(r.name[0], "a host");
+        assert_int_equal(trace_reader_find(&r, "s0"), 2);
+        assert_int_equal(trace_reader_find(&r, "s1"), UINT32_MAX);
+        uint64_t first = rows[i].events > rows[i].room ? rows[i].events - rows[i].room : 0;
+        assert_int_equal(r.next, first);
+        for (uint64_t k = first; k < rows[i].events; k++) {
+            struct fabric_trace want = event(k);
+            assert_int_equal(trace_reader_next(&r, &got, &e), 1);
+            assert_memory_equal(&got, &want, sizeof(want));
+        }
+        assert_int_equal(trace_reader_next(&r, &got, &e), 0);
+        trace_reader_close(&r);
+    }
+    (void)remove("trace");
+}
+
+static void writer__no_arrivals(void **state)
+{
+    (void)state;
+    static const struct trace_filter none;
+    struct trace_reader r;
+    struct scenario_error e;
+    struct fabric_trace got;
+    unsigned n = 0;
+    bench_file("");
+    write_events("trace", 1 << 20, &none, 10 * FABRIC_TRACE_KINDS);
+    assert_true(trace_reader_open(&r, "trace", &e));
+    for (; trace_reader_next(&r, &got, &e) == 1; n++)
+        assert_int_not_equal(got.kind, TRACE_ARRIVE);
+    assert_int_equal(n, 10 * (FABRIC_TRACE_KINDS - 1));
+    trace_reader_close(&r);
+    (void)remove("trace");
+}
+
+static void writer__filters(void **state)
+{
+    (void)state;
+    struct trace_filter filter = {
+        .kind = {2, {TRACE_DROP, TRACE_STORM}, {TRACE_DROP, TRACE_UP}},
+          .node = {1, {2},                       {2}                   }
+    };
+    struct trace_reader r;
+    struct scenario_error e;
+    struct fabric_trace got;
+    unsigned n = 0;
+    bench_file("");
+    write_events("trace", 1 << 20, &filter, 360);
+    assert_true(trace_reader_open(&r, "trace", &e));
+    for (; trace_reader_next(&r, &got, &e) == 1; n++) {
+        assert_int_equal(got.node, 2);
+        assert_true(got.kind == TRACE_DROP || got.kind >= TRACE_STORM);
+    }
+    assert_int_equal(n, 360 / 12 * 2); /* drop and up: node is kind % 3 */
+    trace_reader_close(&r);
+    (void)remove("trace");
+}
+
+/* Each byte of the header that matters, a cut, an event of no kind. */
+static void reader__not_whole(void **state)
+{
+    (void)state;
+    static const struct {
+        long at;  /* this byte becomes 0xee; -1: none */
+        long cut; /* so many bytes less */
+        const char *message;
+    } rows[] = {
+        {0,        0,   "it is no trace of"                    },
+        {7,        0,   "it is no trace of"                    },
+        {8,        0,   "another version"                      },
+        {12,       0,   "another version"                      },
+        {23,       0,   "makes no sense"                       },
+        {24,       0,   "the trace is not whole"               },
+        {34,       0,   "makes no sense"                       },
+        {32,       0,   "the trace is not whole"               },
+        {-1,       1,   "the trace is not whole"               },
+        {-1,       32,  "the trace is not whole"               },
+        {-1,       400, "it is no trace of"                    },
+        {160 + 30, 0,   "there is an event that makes no sense"},
+        {160 + 8,  0,   "there is an event that makes no sense"},
+    };
+    bench_file("");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct trace_reader r;
+        struct scenario_error e = {""};
+        struct fabric_trace got;
+        write_events("trace", 1 << 20, &all, 9);
+        FILE *f = fopen("trace", "r+b");
+        assert_non_null(f);
+        if (rows[i].at >= 0) {
+            assert_int_equal(fseek(f, rows[i].at, SEEK_SET), 0);
+            assert_int_equal(fputc(0xee, f), 0xee);
+        }
+        fclose(f);
+        assert_int_equal(truncate("trace", 160 + 9 * 32 - rows[i].cut), 0);
+        if (trace_reader_open(&r, "trace", &e)) {
+            int rc;
+            while ((rc = trace_reader_next(&r, &got, &e)) == 1)
+                continue;
+            assert_int_equal(rc, -1);
+            trace_reader_close(&r);
+        }
+        bench_contains(e.text, rows[i].message);
+        bench_contains(e.text, "trace: ");
+    }
+    (void)remove("trace");
+}
+
+static void open__nowhere(void **state)
+{
+    (void)state;
+    struct scenario s;
+    struct scenario_error e;
+    struct trace_writer w;
+    struct trace_reader r;
+    scenario_of_three(&s);
+    assert_false(trace_writer_open(&w, "no/such/folder/t", 32, &all, &s, &e));
+    bench_contains(e.text, "no/such/folder/t: No such file");
+    assert_false(trace_reader_open(&r, "no-such", &e));
+    bench_contains(e.text, "no-such: No such file");
+    assert_true(trace_writer_open(&w, "/dev/full", 32, &all, &s, &e));
+    assert_false(trace_writer_close(&w, &e));
+    bench_contains(e.text, "/dev/full: No space left");
+    scenario_free(&s);
+    bench_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reader__gets_the_last), cmocka_unit_test(writer__filters),
+        cmocka_unit_test(writer__no_arrivals),   cmocka_unit_test(reader__not_whole),
+        cmocka_unit_test(open__nowhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
