@@ -121,12 +121,26 @@ bool memory_store(void *to, const void *from, size_t n)
     return true;
 }
 
+/*
+ * May the NIC use this memory as it is asked to? A card pins all of it, so it hears of constants
+ * that are to be written, and of what lies behind the end of a file. Here a program pays for no
+ * page that it does not use: only the first and the last are asked for.
+ */
+static bool usable(void *addr, uint64_t length, unsigned access)
+{
+    bool write = (access & ACCESS_LOCAL_WRITE) != 0;
+    if ((access & ACCESS_ON_DEMAND) || length == 0)
+        return true;
+    return all_mapped(addr, length) && memory_touch(addr, 1, write) &&
+           memory_touch((void *)((uintptr_t)addr + (length - 1)), 1, write);
+}
+
 int verbena_mr_reg(struct verbena_context *ctx, struct pd *pd, void *addr, uint64_t length,
                    uint64_t iova, unsigned access, struct mr **out)
 {
     if (dead(ctx))
         return -EIO;
-    if (!(access & ACCESS_ON_DEMAND) && !all_mapped(addr, length))
+    if (!usable(addr, length, access))
         return -EFAULT;
     return mem_reg(pd, addr, length, iova, access, out);
 }
@@ -183,7 +197,7 @@ int verbena_mr_change(struct verbena_context *ctx, struct mr **mr, unsigned chan
     }
     if ((change & MR_CHANGE_TRANSLATION) || ((old->access & ~want.access) & ACCESS_ZERO_BASED))
         want.iova_start = (uintptr_t)want.base;
-    if (!(want.access & ACCESS_ON_DEMAND) && !all_mapped(want.base, want.length))
+    if (!usable(want.base, want.length, want.access))
         return -EFAULT;
     int err = mem_reg_again(old, !(change & MR_CHANGE_TRANSLATION), &want, mr);
     if (err != 0)

@@ -63,6 +63,8 @@ PROGRAMS = [
     ("ud_send_bw", "ib_send_bw -n 50 -s 1024 -c UD", "UD", "IPv4", 4096, None),
     ("uc_pingpong", "ibv_uc_pingpong -n 50", "UC", "IPv4", 1024, None),
     ("uc_send_lat", "ib_send_lat -n 50 -s 3000 -c UC", "UC", "IPv6", 1024, None),
+    ("uc_send_bw", "ib_send_bw -n 50 -s 3000 -c UC", "UC", "IPv4", 1024, None),
+    ("uc_write_bw", "ib_write_bw -n 50 -s 3000 -c UC", "UC", "IPv6", 4096, None),
     ("verify_rc", "verify_rc -n 1 -t " + ACK_TIMEOUT, "RC", "IPv4", 1024, None),
     ("verify_rc_bad", "verify_rc -n 1 -t " + ACK_TIMEOUT, "RC", "IPv6", 4096, BAD),
 ]

@@ -493,6 +493,61 @@ enum { ALL_RIGHTS = IBV_ACCESS_LOCAL_WRITE | REMOTE_WRITE | IBV_ACCESS_REMOTE_RE
 
 /* All addresses in one region: memory may come later; what is not there, or may not be written,
  * is an error of who asks for it, and not the end of the program. */
+/* A peer's packet would end the program otherwise. */
+static void reg__what_cannot_be_used_so(void **state)
+{
+    (void)state;
+    struct rig r;
+    static const char constant[] = "constant";
+    const int write = IBV_ACCESS_LOCAL_WRITE, read = IBV_ACCESS_REMOTE_READ;
+    int file = memfd_create("short", MFD_CLOEXEC);
+
+    rig_open(&r);
+    assert_int_equal(ftruncate(file, 4096), 0);
+    char *none = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *some = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *eof = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    assert_int_equal(mprotect(some, 4096, PROT_READ), 0);
+    const struct {
+        void *addr;
+        size_t length;
+        int access, err;
+    } rows[] = {
+        {(void *)(uintptr_t)constant, sizeof(constant), write, EFAULT},
+        {(void *)(uintptr_t)constant, sizeof(constant), read,  0     },
+        {none,                        8192,             0,     EFAULT},
+        {none,                        8192,             read,  EFAULT},
+        {none + 4095,                 1,                write, EFAULT},
+        {some,                        8192,             write, EFAULT},
+        {some + 4095,                 2,                write, EFAULT},
+        {some,                        8192,             read,  0     },
+        {some + 4096,                 4096,             write, 0     },
+        {eof,                         8192,             read,  EFAULT},
+        {eof,                         4097,             write, EFAULT},
+        {eof,                         4096,             write, 0     },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        errno = 0;
+        struct ibv_mr *mr = ibv_reg_mr(r.pd, rows[i].addr, rows[i].length, rows[i].access);
+        if ((mr != NULL) != (rows[i].err == 0) || errno != rows[i].err)
+            fail_msg("row %zu: %p, %s", i, (void *)mr, strerror(errno));
+        if (mr == NULL)
+            continue;
+        errno = 0;
+        if (rows[i].access == read) { /* as it is asked for later */
+            assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, write),
+                             IBV_REREG_MR_ERR_INPUT);
+            assert_int_equal(errno, EFAULT);
+        }
+        assert_int_equal(ibv_dereg_mr(mr), 0);
+    }
+    munmap(none, 8192);
+    munmap(some, 8192);
+    munmap(eof, 8192);
+    close(file);
+    rig_close(&r);
+}
+
 static void on_demand__implicit(void **state)
 {
     (void)state;
@@ -679,6 +734,7 @@ int main(void)
         cmocka_unit_test(rereg__each_change),
         cmocka_unit_test(rereg__refused),
         cmocka_unit_test(null_mr__zeros_and_nowhere),
+        cmocka_unit_test(reg__what_cannot_be_used_so),
         cmocka_unit_test(on_demand__implicit),
         cmocka_unit_test(advise__prefetch),
         cmocka_unit_test(device_memory__copies_and_writes),
