@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "host/congestion_option.h"
 #include "mounts.h"
 #include "port/port_fault.h"
 #include "preload.h"
@@ -24,11 +25,12 @@
 #include "stats.h"
 #include "tool.h"
 
-enum { OPTION_PCAP = 256, OPTION_FAULT, OPTION_STATS, OPTION_NS };
+enum { OPTION_PCAP = 256, OPTION_FAULT, OPTION_STATS, OPTION_NS, OPTION_CC };
 
 struct run {
     const char *pcap;
     const char *fault;
+    const char *cc;
     bool ns;
     bool stats;
     const char *stats_file; /* NULL: stderr */
@@ -40,13 +42,16 @@ static const struct argp_option options[] = {
      "Write every packet sent or received to FILE, as the wire has it (pcap)", 0},
     {"fault",                                                                  OPTION_FAULT, "SPEC", 0,
      "Make the network bad. SPEC is a comma list, for example "
-     "drop=1%,dup=0.1%,reorder=1%:50us,corrupt=0.01%,delay=20us,down=5s+2s,seed=7", 0},
-    {"ns", OPTION_NS, NULL, 0,
+     "drop=1%,dup=0.1%,reorder=1%:50us,corrupt=0.01%,ce=5%,delay=20us,down=5s+2s,seed=7", 0},
+    {"cc", OPTION_CC, "NAME", 0,
+     "Congestion control: dcqcn-hw, dcqcn-paper, ztr-target, ztr-template, timely or none, and "
+     "settings as verbena(7) has them", 0},
+    {"ns",                                                                        OPTION_NS, NULL, 0,
      "Show the files of devices by private mounts, for programs that a preloaded library does not "
      "reach", 0},
-    {"stats",                                                                        OPTION_STATS, "FILE", OPTION_ARG_OPTIONAL,
+    {"stats",OPTION_STATS, "FILE", OPTION_ARG_OPTIONAL,
      "At the end, print the counters of the program and its children to FILE (default: stderr)", 0},
-    {0},
+    {0                                                                      },
 };
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -58,6 +63,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case OPTION_FAULT:
         r->fault = arg;
+        return 0;
+    case OPTION_CC:
+        r->cc = arg;
         return 0;
     case OPTION_NS:
         r->ns = true;
@@ -109,6 +117,15 @@ static void set_fault(const char *spec)
     if (fault_parse(spec, &parsed, message) != 0)
         tool_die(TOOL_USAGE, "--fault: %s", message);
     preload_setenv("VERBENA_FAULT", spec);
+}
+
+static void set_cc(const char *text)
+{
+    struct congestion_config parsed;
+    char message[CONGESTION_MESSAGE_BYTES];
+    if (congestion_parse(text, &parsed, message) != 0)
+        tool_die(TOOL_USAGE, "--cc: %s", message);
+    preload_setenv("VERBENA_CC", text);
 }
 
 /* Where the processes leave their counters. */
@@ -217,6 +234,8 @@ int cmd_run(int argc, char **argv)
     preload_set(!r.ns);
     if (r.fault != NULL)
         set_fault(r.fault);
+    if (r.cc != NULL)
+        set_cc(r.cc);
     if (r.pcap != NULL)
         set_file("VERBENA_PCAP", r.pcap, "--pcap");
     if (r.ns)

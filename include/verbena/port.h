@@ -38,6 +38,7 @@ struct train_packet {
  */
 struct train {
     const struct nic_path *path;
+    struct qp *qp; /* whose; NULL: of QP 1 */
     uint32_t packet_bytes;
     uint32_t total_bytes; /* of all packets */
     uint32_t max_bytes;   /* while it is filled: how far; one packet always has room */

@@ -236,6 +236,7 @@ struct nic_qp_attr {
     uint16_t path_mtu_bytes; /* 256, 512, 1024, 2048 or 4096 */
     uint16_t active_mtu_bytes; /* the port's own, an upper bound to path_mtu_bytes; 0: not checked.
                                   UD: what a datagram may have, taken at INIT -> RTR; 0: the most */
+    uint32_t line_mbps;        /* the port's speed, with QP_ATTR_PATH_MTU; 0: not known */
     uint8_t timeout;           /* 4.096 us << timeout, 0: for ever */
     uint8_t retry_cnt;         /* 0..7 */
     uint8_t rnr_retry;         /* 0..7, 7: for ever */

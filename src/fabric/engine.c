@@ -36,12 +36,6 @@ static struct net_addr address(uint32_t host)
     return a;
 }
 
-/* Whose train it is: its path is the pair's own. */
-static struct qp *pair_of(const struct train *t)
-{
-    return (struct qp *)((char *)(uintptr_t)t->path - offsetof(struct qp, attr.path));
-}
-
 /* A request that goes back behind what was asked for is a retry; those that follow it are not. */
 static void count_retry(const struct fabric *f, struct flow *w, const struct roce_headers *h)
 {
@@ -59,7 +53,7 @@ static void sink_train(struct nic_sink *sink, const struct train *t)
 {
     struct engine *g = (struct engine *)((char *)sink - offsetof(struct engine, sink));
     struct fabric *f = g->fabric;
-    struct qp *qp = pair_of(t);
+    struct qp *qp = t->qp;
     struct flow *w = qp->owner;
     bool forth = qp == f->engine_flow[w->index].qp[0];
     uint8_t dscp = t->path->traffic_class >> 2;

@@ -8,8 +8,10 @@
  *   VERBENA_GSO=0             every packet its own datagram
  *   VERBENA_FLOWS=0           no sockets for single flows
  *   VERBENA_LOCAL=0           packets on this machine go by UDP, all of them
+ *   VERBENA_CC=NAME[,...]     congestion control (congestion_option.h)
  */
 #define _GNU_SOURCE
+#include "host/congestion_option.h"
 #include "host/host_priv.h"
 
 #include <errno.h>
@@ -60,6 +62,16 @@ static int read_switch(const char *name, bool *off)
     return 0;
 }
 
+static int read_congestion(struct host_config *c)
+{
+    char message[CONGESTION_MESSAGE_BYTES];
+    const char *v = setting("VERBENA_CC");
+    if (congestion_parse(v != NULL ? v : "none", &c->congestion, message) == 0)
+        return 0;
+    fprintf(stderr, "verbena: VERBENA_CC: %s\n", message);
+    return -EINVAL;
+}
+
 int config_read(struct host_config *c)
 {
     memset(c, 0, sizeof(*c));
@@ -80,6 +92,8 @@ int config_read(struct host_config *c)
     err = err == 0 ? read_switch("VERBENA_FLOWS", &c->udp.no_flows) : err;
     bool by_udp = false;
     err = err == 0 ? read_switch("VERBENA_LOCAL", &by_udp) : err;
-    c->udp.local = !by_udp;
+    err = err == 0 ? read_congestion(c) : err;
+    /* Only packets can be marked. */
+    c->udp.local = !by_udp && !congestion_is_on(&c->congestion);
     return err;
 }

@@ -142,7 +142,8 @@ static int host_create(struct host **out)
                                  .window_bytes = window_bytes(port_udp_rcvbuf_bytes(h->udp)),
                                  .gsi_mads = GSI_MADS,
                                  .fetch = memory_fetch,
-                                 .store = memory_store};
+                                 .store = memory_store,
+                                 .congestion = h->config.congestion};
         err = nic_create(&nic, &h->nic);
     }
     err = err == 0 ? nic_add_qpns(h->nic, port_udp_slot(h->udp)) : err;

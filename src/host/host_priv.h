@@ -34,6 +34,7 @@ struct host_config {
     struct port_udp_config udp;
     bool faulty;
     struct fault_spec fault;
+    struct congestion_config congestion;
     const char *pcap_path;  /* or NULL */
     const char *stats_path; /* or NULL; "-": stderr */
 };

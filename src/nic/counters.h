@@ -54,8 +54,12 @@
     X(rnr_retry_exceeded)         /* QPs that gave up: RNR retries */                              \
     X(cq_overflows)               /* CQs that ran over */                                          \
     X(np_ecn_marked_roce_packets) /* CE mark seen: the network is congested */                     \
-    X(np_cnp_sent)                /* congestion notifications sent: none yet */                    \
-    X(rp_cnp_handled)             /* congestion notifications received */
+    X(np_cnp_sent)                /* congestion notifications sent */                              \
+    X(rp_cnp_handled)             /* congestion notifications received */                          \
+    X(np_rtt_answers)             /* probes of the round-trip time answered */                     \
+    X(rp_rtt_probes)              /* such probes sent */                                           \
+    X(rp_rtt_handled)             /* and their answers */                                          \
+    X(rp_rtt_ignored)             /* answers that nobody waited for */
 
 enum nic_counter {
 #define X(name) COUNTER_##name,

@@ -127,10 +127,28 @@ void gsi_input(struct nic *nic, const struct rx_packet *p)
     nic_count(nic, c, 1);
 }
 
+/* With the lock held. */
+static void add(struct gsi *g, struct train *t, uint32_t dest_qp, const uint8_t *mad)
+{
+    const uint8_t opcode = opcode_make(SERVICE_UD, OP_SEND_ONLY);
+    struct train_packet *p = train_add_to(t, dest_qp, opcode, g->psn, GSI_MAD_BYTES);
+    p->h.deth.qkey = QKEY_GSI;
+    p->h.deth.src_qp = GSI_QPN;
+    p->spans = 1;
+    t->span[t->spans++] = (struct span){mad, GSI_MAD_BYTES};
+    g->psn = psn_add(g->psn, 1);
+}
+
+void gsi_add(struct nic *nic, struct train *t, uint32_t dest_qp, const uint8_t *mad)
+{
+    lock_take(&nic->gsi.lock);
+    add(&nic->gsi, t, dest_qp, mad);
+    lock_drop(&nic->gsi.lock);
+}
+
 bool gsi_next_train(struct nic *nic, struct train *t)
 {
     struct gsi *g = &nic->gsi;
-    const uint8_t opcode = opcode_make(SERVICE_UD, OP_SEND_ONLY);
     if (atomic_load_explicit(&g->tx_count, memory_order_acquire) == 0)
         return false;
     lock_take(&g->lock);
@@ -140,12 +158,7 @@ bool gsi_next_train(struct nic *nic, struct train *t)
         const struct gsi_send_mad *m = &g->tx[i & (g->slots - 1)];
         if (!nic_path_equal(&m->path, &first->path))
             break;
-        struct train_packet *p = train_add_to(t, m->dest_qp, opcode, g->psn, GSI_MAD_BYTES);
-        p->h.deth.qkey = QKEY_GSI;
-        p->h.deth.src_qp = GSI_QPN;
-        p->spans = 1;
-        t->span[t->spans++] = (struct span){m->bytes, GSI_MAD_BYTES};
-        g->psn = psn_add(g->psn, 1);
+        add(g, t, m->dest_qp, m->bytes);
     }
     lock_drop(&g->lock);
     return true;

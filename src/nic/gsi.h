@@ -79,6 +79,8 @@ void gsi_input(struct nic *nic, const struct rx_packet *p);
 /* Fills an empty train with the MADs that leave next, to one path; false: none. The MADs stay
  * queued (the train refers to them) until gsi_sent. Calls exclude one another. */
 bool gsi_next_train(struct nic *nic, struct train *t);
+/* One MAD more into a train, which refers to it. */
+void gsi_add(struct nic *nic, struct train *t, uint32_t dest_qp, const uint8_t *mad);
 void gsi_sent(struct nic *nic, const struct train *t);
 
 #endif

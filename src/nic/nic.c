@@ -75,10 +75,13 @@ static void tables_free(struct nic *nic)
 
 int nic_create(const struct nic_config *config, struct nic **out)
 {
+    if (congestion_check(&config->congestion) != 0)
+        return -EINVAL;
     struct nic *nic = calloc(1, sizeof(*nic));
     if (nic == NULL)
         return -ENOMEM;
     nic->config = granted_config(config);
+    nic->congestion = congestion_is_on(&config->congestion);
     rng_init(&nic->rng, config->seed);
     int err = tables_create(nic);
     if (err != 0) {
@@ -91,6 +94,7 @@ int nic_create(const struct nic_config *config, struct nic **out)
     lock_init(&nic->sched_lock);
     TAILQ_INIT(&nic->ready);
     TAILQ_INIT(&nic->waiting);
+    TAILQ_INIT(&nic->urgent);
     TAILQ_INIT(&nic->events);
     TAILQ_INIT(&nic->notify);
     TAILQ_INIT(&nic->held);
@@ -230,9 +234,26 @@ void nic_forget_qp(struct qp *qp)
         atomic_fetch_sub(qp->waits ? &nic->waiting_count : &nic->ready_count, 1);
         qp->ready = qp->waits = false;
     }
+    if (qp->urgent) {
+        TAILQ_REMOVE(&nic->urgent, qp, urgent_link);
+        atomic_fetch_sub(&nic->urgent_count, 1);
+        qp->urgent = false;
+    }
     if (heap_holds(&qp->timer))
         heap_remove(&nic->timers, &qp->timer);
     first_deadline_update(nic);
+    lock_drop(&nic->sched_lock);
+}
+
+void nic_qp_urgent(struct qp *qp)
+{
+    struct nic *nic = qp->nic;
+    lock_take(&nic->sched_lock);
+    if (!qp->urgent) {
+        qp->urgent = true;
+        TAILQ_INSERT_TAIL(&nic->urgent, qp, urgent_link);
+        atomic_fetch_add_explicit(&nic->urgent_count, 1, memory_order_release);
+    }
     lock_drop(&nic->sched_lock);
 }
 
@@ -351,17 +372,21 @@ static bool one_way_other(const struct qp *qp, bool response)
     return qp->service == SERVICE_XRC && response != (qp->type == QP_TYPE_XRC_INI);
 }
 
+/* Of this QP's service; a CNP is of all that have one peer. */
+static bool of_service(const struct qp *qp, const struct opcode_info *info)
+{
+    if (info->service == SERVICE_CNP)
+        return qp->type != QP_TYPE_UD;
+    return info->service == qp->service && !one_way_other(qp, (info->flags & OPF_RESPONSE) != 0);
+}
+
 /* May this packet reach this QP at all? Everything else is dropped in silence and counted. */
 static bool input_admit(struct nic *nic, const struct qp *qp, const struct rx_packet *p)
 {
     const struct opcode_info *info = opcode_info(p->h.bth.opcode);
-    if (info->service == SERVICE_CNP) {
-        nic_count(nic, COUNTER_rp_cnp_handled, 1);
-        return false;
-    }
     bool datagram = qp->type == QP_TYPE_UD;
     bool response = (info->flags & OPF_RESPONSE) != 0;
-    if (info->service != qp->service || one_way_other(qp, response)) {
+    if (!of_service(qp, info)) {
         nic_count(nic, COUNTER_rx_drop_service, 1);
         return false;
     }
@@ -391,15 +416,32 @@ struct input_total {
     uint64_t packets, bytes;
 };
 
+static void input_cnp(struct nic *nic, struct qp *qp, uint64_t now_ns, const struct rx_packet *p)
+{
+    /* That it is set makes it a notification. */
+    if (!p->h.bth.becn) {
+        nic_count(nic, COUNTER_rx_drop_malformed, 1);
+        return;
+    }
+    nic_count(nic, COUNTER_rp_cnp_handled, 1);
+    congestion_cnp(qp, now_ns);
+}
+
 static void input_packet(struct nic *nic, struct qp *qp, uint64_t now_ns, const struct rx_packet *p,
                          struct input_total *t)
 {
     if (!input_admit(nic, qp, p))
         return;
+    if (p->h.bth.opcode == OPCODE_CNP) {
+        input_cnp(nic, qp, now_ns, p);
+        return;
+    }
     t->packets++;
     t->bytes += p->payload_bytes;
-    if ((p->traffic_class & 3) == 3)
+    if ((p->traffic_class & 3) == 3) {
         nic_count(nic, COUNTER_np_ecn_marked_roce_packets, 1);
+        congestion_marked(qp, now_ns);
+    }
     if (qp->type == QP_TYPE_UD)
         datagram_input(qp, p);
     else if (qp->type == QP_TYPE_UC)
@@ -427,6 +469,21 @@ static void input_member(struct qp *qp, void *with)
         input_packet(g->nic, qp, g->now_ns, g->p, g->t);
 }
 
+/* To QP 1, or a multicast group. With no lock held. */
+static void input_special(struct nic *nic, uint64_t now_ns, const struct rx_packet *p,
+                          struct input_total *t)
+{
+    if (p->h.bth.dest_qp == QPN_MULTICAST) {
+        struct input_group g = {nic, now_ns, p, t};
+        if (mcast_each(nic, &p->dst, input_member, &g) == 0)
+            nic_count(nic, COUNTER_rx_drop_no_qp, 1);
+    } else if (congestion_is_mad(p)) {
+        congestion_mad(nic, now_ns, p);
+    } else {
+        gsi_input(nic, p);
+    }
+}
+
 void nic_input(struct nic *nic, uint64_t now_ns, const struct rx_packet *packets, unsigned n)
 {
     struct qp *qp = NULL; /* locked */
@@ -438,17 +495,11 @@ void nic_input(struct nic *nic, uint64_t now_ns, const struct rx_packet *packets
             nic_count(nic, COUNTER_rx_icrc_encapsulated, 1);
             continue;
         }
-        if (p->h.bth.dest_qp == GSI_QPN) {
-            gsi_input(nic, p);
-            continue;
-        }
-        if (p->h.bth.dest_qp == QPN_MULTICAST) {
+        if (p->h.bth.dest_qp == GSI_QPN || p->h.bth.dest_qp == QPN_MULTICAST) {
             if (qp != NULL)
                 lock_drop(&qp->lock);
             qp = NULL;
-            struct input_group g = {nic, now_ns, p, &t};
-            if (mcast_each(nic, &p->dst, input_member, &g) == 0)
-                nic_count(nic, COUNTER_rx_drop_no_qp, 1);
+            input_special(nic, now_ns, p, &t);
             continue;
         }
         if (qp == NULL || qp->qpn != p->h.bth.dest_qp) {
@@ -516,6 +567,10 @@ static bool next_requests(struct qp *qp, uint64_t now_ns, struct train *t)
     bool any;
     if (qp->pacer.kbps != 0 && !paced_open(qp, now_ns, t))
         return false;
+    if (qp->congestion.on && !congestion_open(qp, now_ns, t, qp->req.next_wqe != qp->sq.tail)) {
+        t->max_bytes = TRAIN_MAX_BYTES;
+        return false;
+    }
     if (qp->type == QP_TYPE_UD)
         any = datagram_next(qp, t);
     else if (qp->type == QP_TYPE_UC)
@@ -525,6 +580,23 @@ static bool next_requests(struct qp *qp, uint64_t now_ns, struct train *t)
     t->max_bytes = TRAIN_MAX_BYTES;
     if (any && (qp->pacer.kbps | t->path->rate) != 0)
         paced_sent(qp, now_ns, t);
+    if (any && qp->congestion.on)
+        congestion_sent(qp, now_ns, t);
+    return any;
+}
+
+/* What answers the peer. Its data is held back as that of requests; an ACK is not. */
+static bool next_replies(struct qp *qp, uint64_t now_ns, struct train *t)
+{
+    bool data = qp->resp.reply_head != qp->resp.reply_tail;
+    if (!qp->congestion.on || !data)
+        return responder_next(qp, now_ns, t);
+    if (!congestion_open(qp, now_ns, t, true))
+        return false;
+    bool any = responder_next(qp, now_ns, t);
+    t->max_bytes = TRAIN_MAX_BYTES;
+    if (any)
+        congestion_sent(qp, now_ns, t);
     return any;
 }
 
@@ -539,13 +611,14 @@ static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
     mem_train(qp->nic);
     if (qp_unreliable(qp))
         return next_requests(qp, now_ns, t);
-    train_begin(t, &qp->attr.path);
+    train_begin(t, &qp->tx_path);
+    t->qp = qp;
     bool requests_first = responder_hurries(qp) ? qp->last_train == LAST_TRAIN_REPLIES
                                                 : qp->last_train != LAST_TRAIN_REQUESTS;
     if (requests_first && next_requests(qp, now_ns, t)) {
         qp->last_train = LAST_TRAIN_REQUESTS;
         responder_add_ack(qp, t);
-    } else if (responder_next(qp, now_ns, t)) {
+    } else if (next_replies(qp, now_ns, t)) {
         qp->last_train = LAST_TRAIN_REPLIES;
     } else if (!requests_first && next_requests(qp, now_ns, t)) {
         qp->last_train = LAST_TRAIN_REQUESTS;
@@ -570,7 +643,7 @@ static bool qp_has_room(struct qp *qp, uint64_t now_ns, struct nic_sink *sink)
 {
     if (!qp_unreliable(qp) || sink->room == NULL)
         return true;
-    const struct nic_path *path = &qp->attr.path;
+    const struct nic_path *path = &qp->tx_path;
     uint32_t qpn = qp->attr.dest_qpn;
     if (!unreliable_pending(qp))
         return true;
@@ -580,6 +653,47 @@ static bool qp_has_room(struct qp *qp, uint64_t now_ns, struct nic_sink *sink)
         return true;
     qp_wait(qp);
     return false;
+}
+
+static struct qp *urgent_take(struct nic *nic)
+{
+    lock_take(&nic->sched_lock);
+    struct qp *qp = TAILQ_FIRST(&nic->urgent);
+    if (qp != NULL) {
+        TAILQ_REMOVE(&nic->urgent, qp, urgent_link);
+        qp->urgent = false;
+        atomic_fetch_sub_explicit(&nic->urgent_count, 1, memory_order_relaxed);
+    }
+    lock_drop(&nic->sched_lock);
+    return qp;
+}
+
+/* At most so many trains, of one packet each; returns how many. */
+static unsigned output_urgent(struct nic *nic, uint64_t now_ns, struct nic_sink *sink,
+                              unsigned max_trains)
+{
+    unsigned trains = 0;
+    struct qp *qp;
+    while (trains < max_trains &&
+           atomic_load_explicit(&nic->urgent_count, memory_order_acquire) != 0 &&
+           (qp = urgent_take(nic)) != NULL) {
+        lock_take(&qp->lock);
+        if (congestion_next(qp, now_ns, nic->train)) {
+            train_count(nic, nic->train);
+            sink->train(sink, nic->train);
+            trains++;
+        }
+        if (qp->congestion.due != 0)
+            nic_qp_urgent(qp);
+        lock_drop(&qp->lock);
+    }
+    return trains;
+}
+
+bool nic_output_urgent(struct nic *nic, uint64_t now_ns, struct nic_sink *sink, unsigned max_trains)
+{
+    output_urgent(nic, now_ns, sink, max_trains);
+    return atomic_load_explicit(&nic->urgent_count, memory_order_acquire) != 0;
 }
 
 bool nic_output(struct nic *nic, uint64_t now_ns, struct nic_sink *sink, unsigned max_trains)
@@ -593,6 +707,7 @@ bool nic_output(struct nic *nic, uint64_t now_ns, struct nic_sink *sink, unsigne
         gsi_sent(nic, nic->train);
         trains++;
     }
+    trains += output_urgent(nic, now_ns, sink, max_trains - trains);
     while (trains < max_trains) {
         struct qp *qp = ready_take(nic);
         if (qp == NULL)

@@ -17,6 +17,7 @@
 #include "base/heap.h"
 #include "base/lock.h"
 #include "base/rng.h"
+#include "nic/congestion.h"
 #include "nic/counters.h"
 #include "nic/event.h"
 #include "nic/gsi.h"
@@ -50,6 +51,7 @@ struct nic_config {
      * there, or not writable; never a fault. NULL: as other memory. */
     bool (*fetch)(void *to, const void *from, size_t n);
     bool (*store)(void *to, const void *from, size_t n);
+    struct congestion_config congestion;
 };
 
 struct nic {
@@ -68,19 +70,23 @@ struct nic {
     struct lock sched_lock;
     TAILQ_HEAD(qp_list, qp) ready;
     struct qp_list waiting; /* have something to send for which the port has no room */
+    struct qp_list urgent;  /* owe a CNP, or a probe or its answer */
     struct heap timers;
     struct nic_event_list events;
     TAILQ_HEAD(, cq) notify;
     TAILQ_HEAD(, cq) held;        /* their events wait: moderation.c */
     _Atomic uint32_t ready_count; /* hints that can be read without the lock */
     _Atomic uint32_t waiting_count;
+    _Atomic uint32_t urgent_count;
     _Atomic uint32_t notify_count;
     _Atomic uint32_t event_count;
     _Atomic uint64_t first_deadline_ns; /* UINT64_MAX: none */
     _Atomic uint64_t first_held_ns;     /* the same of held */
     _Atomic uint64_t now_ns;            /* as last told */
     _Atomic bool cq_purge_due;
-    struct train *train; /* nic_output's scratch */
+    struct train *train;          /* nic_output's scratch */
+    uint8_t rtt_bytes[MAD_BYTES]; /* and that of congestion.c */
+    bool congestion;              /* there is congestion control */
 };
 
 int nic_create(const struct nic_config *config, struct nic **out); /* 0, -EINVAL or -ENOMEM */
@@ -94,6 +100,9 @@ bool nic_out_of_qpns(struct nic *nic);
 void nic_input(struct nic *nic, uint64_t now_ns, const struct rx_packet *packets, unsigned n);
 /* Hands up to max_trains trains to the sink; true: there is more to send now. */
 bool nic_output(struct nic *nic, uint64_t now_ns, struct nic_sink *sink, unsigned max_trains);
+/* Of that, what is not to wait behind data: CNPs, probes and their answers. */
+bool nic_output_urgent(struct nic *nic, uint64_t now_ns, struct nic_sink *sink,
+                       unsigned max_trains);
 /* Those for which the sink had no room may ask it again. */
 void nic_retry(struct nic *nic);
 /* Earliest time at which nic_advance has work, UINT64_MAX when never. */
@@ -105,6 +114,7 @@ void nic_tell_time(struct nic *nic, uint64_t now_ns);
 static inline bool nic_has_output(const struct nic *nic)
 {
     return atomic_load_explicit(&nic->ready_count, memory_order_acquire) != 0 ||
+           atomic_load_explicit(&nic->urgent_count, memory_order_acquire) != 0 ||
            atomic_load_explicit(&nic->gsi.tx_count, memory_order_acquire) != 0;
 }
 
@@ -123,6 +133,8 @@ void nic_unlist_qp(struct qp *qp);
 void nic_forget_qp(struct qp *qp);
 /* This QP has (or may have) something to send. With the QP's lock held. */
 void nic_qp_ready(struct qp *qp);
+/* The same, for what nic_output_urgent sends. */
+void nic_qp_urgent(struct qp *qp);
 /* For the objects: CQ's armed condition is met; deadline of a QP. */
 void nic_cq_notify(struct cq *cq);
 void nic_cq_forget(struct cq *cq);

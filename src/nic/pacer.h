@@ -14,7 +14,6 @@
 enum pacer_source {
     PACER_PROGRAM,    /* QP_ATTR_RATE_LIMIT */
     PACER_PATH,       /* the static rate of an address vector */
-    PACER_CONGESTION, /* for congestion control, which asks for none yet */
     PACER_SOURCES
 };
 

@@ -236,6 +236,7 @@ static void enter_reset(struct qp *qp)
     qp->req = (struct requester){0};
     responder_clear(qp);
     qp->pacer = (struct pacer){0};
+    qp->congestion = (struct congestion){0};
     qp->sqd_pending = false;
 }
 
@@ -320,6 +321,7 @@ static void copy_values(struct nic_qp_attr *to, const struct nic_qp_attr *a, uns
     COPY(QP_ATTR_AV, path);
     COPY(QP_ATTR_PATH_MTU, path_mtu_bytes);
     COPY(QP_ATTR_PATH_MTU, active_mtu_bytes);
+    COPY(QP_ATTR_PATH_MTU, line_mbps);
     COPY(QP_ATTR_TIMEOUT, timeout);
     COPY(QP_ATTR_RETRY_CNT, retry_cnt);
     COPY(QP_ATTR_RNR_RETRY, rnr_retry);
@@ -386,6 +388,8 @@ static int modify(struct qp *qp, const struct nic_qp_attr *attr, unsigned mask)
     copy_values(&qp->attr, attr, mask);
     if (mask & (QP_ATTR_RATE_LIMIT | QP_ATTR_AV))
         pace(qp);
+    if (mask & QP_ATTR_AV)
+        congestion_path(qp);
     switch (to) {
     case QP_STATE_RESET:
         enter_reset(qp);
@@ -399,6 +403,7 @@ static int modify(struct qp *qp, const struct nic_qp_attr *attr, unsigned mask)
             datagram_ready(qp, attr->active_mtu_bytes);
         else
             responder_start(qp);
+        congestion_start(qp);
         break;
     case QP_STATE_RTS:
         enter_rts(qp, from);

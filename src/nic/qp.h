@@ -10,6 +10,7 @@
 
 #include "base/heap.h"
 #include "base/lock.h"
+#include "nic/congestion.h"
 #include "nic/cq.h"
 #include "nic/event.h"
 #include "nic/mem.h"
@@ -58,7 +59,9 @@ struct qp {
     struct recv_current recv; /* what the responder is filling */
     struct requester req;
     struct responder resp;
-    struct pacer pacer;         /* of its requests; what answers the peer is not held back */
+    struct nic_path tx_path; /* attr.path as packets carry it; congestion.c */
+    struct pacer pacer;      /* of its requests; what answers the peer is not held back */
+    struct congestion congestion;
     _Atomic uint32_t windows;   /* of type 2, bound to it */
     bool sqd_pending;           /* SQD asked for, not drained yet */
     enum last_train last_train; /* nic_output */
@@ -66,7 +69,8 @@ struct qp {
     /* Scheduler's, under nic->sched_lock. */
     _Atomic bool ready; /* on nic->ready; read without that lock as well */
     bool waits;         /* on nic->waiting rather: the port has no room for what it sends */
-    TAILQ_ENTRY(qp) ready_link;
+    bool urgent;        /* on nic->urgent: something of congestion is due */
+    TAILQ_ENTRY(qp) ready_link, urgent_link;
     struct heap_node timer;
 };
 

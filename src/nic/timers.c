@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * timers.c: what each protocol event means for a QP's deadlines: the ack timer of the requester,
- * the wait that an RNR NAK asks for, and that of the pacer. No other file arms one.
+ * the wait that an RNR NAK asks for, those of the pacer and of congestion control. No other file
+ * arms one.
  */
 #include "nic/timers.h"
 
@@ -57,12 +58,18 @@ void timers_paced(struct qp *qp)
     nic_set_deadline(qp, qp->pacer.opens_ns);
 }
 
+void timers_congestion(struct qp *qp)
+{
+    nic_set_deadline(qp, qp->congestion.opens_ns);
+}
+
 void timers_stop(struct qp *qp)
 {
     qp->req.ack_deadline_ns = 0;
     qp->req.rnr_deadline_ns = 0;
     qp->req.rnr_wait = false;
     qp->pacer.opens_ns = 0;
+    qp->congestion.opens_ns = 0;
     nic_clear_deadline(qp);
 }
 
@@ -70,6 +77,7 @@ void timers_expire(struct qp *qp, uint64_t now_ns)
 {
     struct requester *r = &qp->req;
     struct pacer *p = &qp->pacer;
+    struct congestion *g = &qp->congestion;
     if (r->rnr_deadline_ns != 0 && r->rnr_deadline_ns <= now_ns) {
         r->rnr_deadline_ns = 0;
         r->rnr_wait = false;
@@ -83,6 +91,12 @@ void timers_expire(struct qp *qp, uint64_t now_ns)
         p->opens_ns = 0;
         nic_qp_ready(qp);
     }
+    if (g->opens_ns != 0 && g->opens_ns <= now_ns) {
+        g->opens_ns = 0;
+        nic_qp_ready(qp);
+    }
+    if (g->opens_ns != 0)
+        nic_set_deadline(qp, g->opens_ns);
     if (p->opens_ns != 0)
         nic_set_deadline(qp, p->opens_ns);
     if (r->rnr_deadline_ns != 0)

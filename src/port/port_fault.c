@@ -23,6 +23,7 @@ enum { MAX_HELD = 4096 }; /* packets that wait; more are lost */
     X(fault_dropped)                                                                               \
     X(fault_duplicated)                                                                            \
     X(fault_corrupted)                                                                             \
+    X(fault_marked)                                                                                \
     X(fault_reordered)                                                                             \
     X(fault_delayed)                                                                               \
     X(fault_down)                                                                                  \
@@ -139,6 +140,12 @@ static void decide(struct port_fault *f, struct held *h, uint64_t now_ns)
         h->flip = true;
         h->flip_bit = rng_below(&f->rng, ROCE_MAX_PACKET_BYTES * 8);
         count(f, COUNT_fault_corrupted);
+    }
+    /* RFC 3168: only what says ECT(0) or ECT(1) is marked; what is marked already stays so. */
+    unsigned ecn = h->path.traffic_class & 3;
+    if (ecn != 0 && ecn != 3 && chance(f, s->ce_ppb)) {
+        h->path.traffic_class |= 3;
+        count(f, COUNT_fault_marked);
     }
     uint64_t time_ns = now_ns + s->delay_ns;
     if (s->delay_ns != 0)

@@ -15,7 +15,17 @@ enum {
 };
 static const uint64_t MAX_TIME_NS = 86400ull * 1000000000; /* a day */
 
-enum key { KEY_DROP, KEY_DUP, KEY_REORDER, KEY_CORRUPT, KEY_DELAY, KEY_DOWN, KEY_SEED, KEY_COUNT };
+enum key {
+    KEY_DROP,
+    KEY_DUP,
+    KEY_REORDER,
+    KEY_CORRUPT,
+    KEY_CE,
+    KEY_DELAY,
+    KEY_DOWN,
+    KEY_SEED,
+    KEY_COUNT
+};
 
 static const struct {
     const char *name;
@@ -25,6 +35,7 @@ static const struct {
     [KEY_DUP] = {"dup",     "0.1%"   },
     [KEY_REORDER] = {"reorder", "1%:50us"},
     [KEY_CORRUPT] = {"corrupt", "0.01%"  },
+    [KEY_CE] = {"ce",      "5%"     },
     [KEY_DELAY] = {"delay",   "20us"   },
     [KEY_DOWN] = {"down",    "5s+2s"  },
     [KEY_SEED] = {"seed",    "7"      },
@@ -130,6 +141,9 @@ static bool take_value(enum key key, const char *p, struct fault_spec *s)
     case KEY_CORRUPT:
         ok = take_percent(&p, &s->corrupt_ppb);
         break;
+    case KEY_CE:
+        ok = take_percent(&p, &s->ce_ppb);
+        break;
     case KEY_DELAY:
         ok = take_time(&p, &s->delay_ns);
         break;
@@ -162,7 +176,8 @@ static int parse_item(const char *item, unsigned *seen, struct fault_spec *s, ch
     if (key == KEY_COUNT) {
         snprintf(
             message, FAULT_MESSAGE_BYTES,
-            "fault \"%.40s\": want drop=, dup=, reorder=, corrupt=, delay=, down= or seed=", item);
+            "fault \"%.40s\": want drop=, dup=, reorder=, corrupt=, ce=, delay=, down= or seed=",
+            item);
     } else if ((*seen & 1u << key) != 0) {
         snprintf(message, FAULT_MESSAGE_BYTES, "fault \"%.40s\": %s is given twice", item,
                  keys[key].name);

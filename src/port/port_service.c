@@ -30,6 +30,7 @@
 
 #include "base/bytes.h"
 #include "wire/cm_msg.h"
+#include "wire/rtt.h"
 
 enum {
     /* Offsets in a packet: BTH, DETH, MAD header, message. */
@@ -52,6 +53,12 @@ enum { LOOKUPS = 3 };
 void udp_service_parse(const uint8_t *packet, uint32_t n, struct udp_route *out)
 {
     *out = (struct udp_route){.kind = UDP_ROUTE_OWN};
+    if (n == UDP_CM_PACKET_BYTES && packet[0] == opcode_make(SERVICE_UD, OP_SEND_ONLY) &&
+        rtt_check(packet + AT_MAD, MAD_BYTES)) {
+        out->kind = UDP_ROUTE_SLOT;
+        out->slot = get_be32(packet + AT_MAD + RTT_TO_QPN_AT) >> (24 - UDP_SLOT_BITS);
+        return;
+    }
     if (n != UDP_CM_PACKET_BYTES || packet[0] != opcode_make(SERVICE_UD, OP_SEND_ONLY) ||
         packet[AT_MAD] != MAD_BASE_VERSION || packet[AT_CLASS] != MAD_CLASS_CM ||
         packet[AT_CLASS_VERSION] != MAD_CLASS_CM_VERSION || packet[AT_METHOD] != MAD_METHOD_SEND)

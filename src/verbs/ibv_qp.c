@@ -201,6 +201,7 @@ VERBS_ABI int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mas
         struct verbena_device info;
         err = verbena_device_query(obj->host, &info);
         n.active_mtu_bytes = err == 0 ? info.active_mtu_bytes : 0;
+        n.line_mbps = err == 0 ? info.speed_mbps : 0;
     }
     if (err == 0)
         err = verbena_qp_modify(obj->host, obj->qp, &n, (unsigned)mask);

@@ -22,7 +22,7 @@ static int clear(void **state)
     (void)state;
     static const char *const names[] = {"VERBENA_FAULT",      "VERBENA_PCAP", "VERBENA_STATS",
                                         "VERBENA_ALLOW_UIDS", "VERBENA_GSO",  "VERBENA_FLOWS",
-                                        "VERBENA_LOCAL"};
+                                        "VERBENA_LOCAL",      "VERBENA_CC"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unsetenv(names[i]);
     return 0;
@@ -51,6 +51,12 @@ static void config__valid(void **state)
     assert_string_equal(c.stats_path, "-");
     assert_int_equal(c.udp.allow_uids, 3);
     assert_int_equal(c.udp.allow_uid[1], 1000);
+    assert_false(congestion_is_on(&c.congestion));
+    setenv("VERBENA_LOCAL", "1", 1);
+    setenv("VERBENA_CC", "dcqcn-hw", 1);
+    assert_int_equal(config_read(&c), 0);
+    assert_true(congestion_is_on(&c.congestion));
+    assert_false(c.udp.local); /* only packets can be marked */
 }
 
 static void config__invalid_refuses_to_open(void **state)
@@ -63,6 +69,8 @@ static void config__invalid_refuses_to_open(void **state)
         {"VERBENA_GSO",        "no"                                                               },
         {"VERBENA_LOCAL",      "off"                                                              },
         {"VERBENA_FLOWS",      "00"                                                               },
+        {"VERBENA_CC",         "hpcc"                                                             },
+        {"VERBENA_CC",         "dcqcn-hw,rate=fast"                                               },
         {"VERBENA_ALLOW_UIDS", "x"                                                                },
         {"VERBENA_ALLOW_UIDS", "-1"                                                               },
         {"VERBENA_ALLOW_UIDS", "+1"                                                               },

@@ -25,17 +25,16 @@ static void pacer_limit__the_lowest_counts(void **state)
 {
     (void)state;
     static const struct {
-        uint32_t program, path, congestion, asked, kbps, burst;
+        uint32_t program, path, asked, kbps, burst;
     } rows[] = {
-        {0,          0,    0,    0,    0,          1         },
-        {8000,       0,    0,    0,    8000,       10000     },
-        {0,          8000, 0,    0,    8000,       10000     },
-        {0,          0,    8000, 0,    8000,       10000     },
-        {8000,       7000, 6000, 0,    6000,       7500      },
-        {8000,       9000, 0,    0,    8000,       10000     },
-        {8000,       0,    0,    5000, 8000,       5000      },
-        {1,          0,    0,    0,    1,          1         },
-        {UINT32_MAX, 0,    0,    0,    UINT32_MAX, UINT32_MAX},
+        {0,          0,    0,    0,          1         },
+        {8000,       0,    0,    8000,       10000     },
+        {0,          8000, 0,    8000,       10000     },
+        {8000,       7000, 0,    7000,       8750      },
+        {8000,       9000, 0,    8000,       10000     },
+        {8000,       0,    5000, 8000,       5000      },
+        {1,          0,    0,    1,          1         },
+        {UINT32_MAX, 0,    0,    UINT32_MAX, UINT32_MAX},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -43,7 +42,6 @@ static void pacer_limit__the_lowest_counts(void **state)
         pacer_limit(&p, START, PACER_PROGRAM, rows[i].program);
         pacer_burst(&p, START, rows[i].asked);
         pacer_limit(&p, START, PACER_PATH, rows[i].path);
-        pacer_limit(&p, START, PACER_CONGESTION, rows[i].congestion);
         assert_int_equal(p.kbps, rows[i].kbps);
         assert_int_equal(p.burst_bytes, rows[i].burst);
     }

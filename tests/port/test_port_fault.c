@@ -19,7 +19,7 @@ enum { MAX_SEEN = 40000 };
 static struct {
     uint32_t psn[MAX_SEEN];
     uint8_t first_byte[MAX_SEEN];
-    unsigned n, flipped, flushes;
+    unsigned n, flipped, flushes, ect, ce;
 } seen;
 
 static void note_train(const struct train *t)
@@ -29,6 +29,8 @@ static void note_train(const struct train *t)
     assert_int_equal(t->total_bytes,
                      roce_packet_bytes(t->packet[0].h.bth.opcode, t->packet[0].payload_bytes));
     seen.first_byte[seen.n] = t->spans != 0 ? t->span[0].addr[0] : 0;
+    seen.ect += (t->path->traffic_class & 3) == 2;
+    seen.ce += (t->path->traffic_class & 3) == 3;
     seen.psn[seen.n++] = t->packet[0].h.bth.psn.v;
 }
 
@@ -90,11 +92,12 @@ static struct port *make(const struct fault_spec *spec)
     return p;
 }
 
+static struct nic_path path;
+
 /* Sends n packets in trains of up to 16, PSNs from first on, a flush after each train. */
 static void send(struct port *p, uint32_t first, unsigned n, uint64_t now_ns)
 {
     static struct train t;
-    static const struct nic_path path;
     uint8_t payload[16];
     for (unsigned done = 0; done < n;) {
         t.path = &path;
@@ -171,6 +174,39 @@ static void fault__rates(void **state)
         assert_in_range(c, rows[i].low, rows[i].high);
         assert_int_equal((int)seen.n, N + (int)c * rows[i].per_count);
         assert_int_equal(seen.flipped, count_of(p, "fault_corrupted"));
+        p->ops->close(p);
+    }
+}
+
+/* RFC 3168: what does not say that it may be marked is not, and the DSCP stays. */
+static void fault__marks(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t class;
+        uint32_t ce_ppb;
+        unsigned low, high, ect;
+    } rows[] = {
+        {0,    FAULT_PPB, 0,    0,    0   },
+        {0xc0, FAULT_PPB, 0,    0,    0   },
+        {3,    FAULT_PPB, 2000, 2000, 0   },
+        {2,    FAULT_PPB, 2000, 2000, 0   },
+        {1,    FAULT_PPB, 2000, 2000, 0   },
+        {0x6a, 0,         0,    0,    2000},
+        {0x6a, 100000000, 130,  280,  0   },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fault_spec spec = {.ce_ppb = rows[i].ce_ppb};
+        struct port *p = make(&spec);
+        path.traffic_class = rows[i].class;
+        send(p, 0, 2000, 2000);
+        assert_in_range(seen.ce, rows[i].low, rows[i].high);
+        if (rows[i].ect != 0)
+            assert_int_equal(seen.ect, rows[i].ect);
+        assert_int_equal(seen.n, 2000);
+        assert_int_equal(count_of(p, "fault_marked"), rows[i].class == 3 ? 0 : seen.ce);
+        assert_int_equal(path.traffic_class, rows[i].class);
+        path.traffic_class = 0;
         p->ops->close(p);
     }
 }
@@ -253,6 +289,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fault__none_passes_all_in_order),
         cmocka_unit_test(fault__rates),
+        cmocka_unit_test(fault__marks),
         cmocka_unit_test(fault__same_seed_same_fate),
         cmocka_unit_test(fault__delay_holds_and_keeps_order),
         cmocka_unit_test(fault__reorder_lets_others_pass),

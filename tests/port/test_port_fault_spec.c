@@ -26,6 +26,7 @@ static void fault_spec__valid(void **state)
         {"dup=0.1%",                                                                    {.dup_ppb = 1000000}                             },
         {"corrupt=0.0000001%",                                                          {.corrupt_ppb = 1}                               },
         {"reorder=1%:50us",                                                             {.reorder_ppb = 10000000, .reorder_ns = 50000}   },
+        {"ce=12.5%",                                                                    {.ce_ppb = 125000000}                            },
         {"delay=20us",                                                                  {.delay_ns = 20000}                              },
         {"delay=3ns",                                                                   {.delay_ns = 3}                                  },
         {"delay=7ms",                                                                   {.delay_ns = 7000000}                            },
@@ -54,6 +55,7 @@ static void fault_spec__valid(void **state)
         assert_int_equal(got.drop_ppb, rows[i].want.drop_ppb);
         assert_int_equal(got.dup_ppb, rows[i].want.dup_ppb);
         assert_int_equal(got.corrupt_ppb, rows[i].want.corrupt_ppb);
+        assert_int_equal(got.ce_ppb, rows[i].want.ce_ppb);
         assert_int_equal(got.reorder_ppb, rows[i].want.reorder_ppb);
         assert_int_equal(got.reorder_ns, rows[i].want.reorder_ns);
         assert_int_equal(got.delay_ns, rows[i].want.delay_ns);

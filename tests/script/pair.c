@@ -17,9 +17,11 @@ struct flight {
     uint8_t payload[];
 };
 
-static const struct net_addr address[2] = {
-    {.b = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1}},
-    {.b = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2}},
+/* IPv4, IPv6. */
+static const struct net_addr address[2][2] = {
+    {{.b = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1}},
+     {.b = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2}}                               },
+    {{.b = {[0] = 0xfd, [15] = 1}},                          {.b = {[0] = 0xfd, [15] = 2}}},
 };
 
 static void send_off(struct pair *p, int to, const struct rx_packet *packet, uint64_t arrival)
@@ -61,7 +63,7 @@ static void take_train(struct nic_sink *sink, const struct train *t)
 {
     struct side *s = (struct side *)((char *)sink - offsetof(struct side, sink));
     uint8_t buffer[4096];
-    assert_ptr_equal(t->path, &s->qp->attr.path);
+    assert_ptr_equal(t->qp, s->qp);
     for (unsigned i = 0; i < t->packets; i++) {
         const struct train_packet *from = &t->packet[i];
         struct rx_packet packet = {
@@ -70,6 +72,7 @@ static void take_train(struct nic_sink *sink, const struct train *t)
             .payload_bytes = from->payload_bytes,
             .src = t->path->local,
             .dst = t->path->remote,
+            .traffic_class = t->path->traffic_class,
             .icrc_ok = true,
         };
         uint32_t n = 0;
@@ -95,7 +98,8 @@ static void side_create(struct pair *p, int which)
 {
     struct side *s = &p->side[which];
     const struct pair_config *c = &p->config;
-    struct nic_config config = {.seed = 11 + (uint64_t)which, .window_bytes = c->window_bytes};
+    struct nic_config config = {
+        .seed = 11 + (uint64_t)which, .window_bytes = c->window_bytes, .congestion = c->congestion};
     uint32_t wrs = or_else(c->wrs, 64), sges = 4;
     s->pair = p;
     s->which = which;
@@ -116,7 +120,7 @@ static void side_create(struct pair *p, int which)
     if (c->srq && which == B)
         assert_int_equal(wq_srq_create(s->pd, &wrs, &sges, 0, NULL, &s->srq), 0);
     struct qp_init init = {
-        .type = QP_TYPE_RC,
+        .type = c->type != 0 ? c->type : QP_TYPE_RC,
         .pd = s->pd,
         .send_cq = s->scq,
         .recv_cq = s->rcq,
@@ -134,9 +138,10 @@ static void side_attributes(struct pair *p, int which)
         .access_flags =
             or_else(c->access, ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC),
         .port_num = 1,
-        .path = {.local = address[which],
-                 .remote = address[!which],
+        .path = {.local = address[c->v6][which],
+                 .remote = address[c->v6][!which],
                  .udp_sport = (uint16_t)(0xc000 + which),
+                 .traffic_class = c->traffic_class,
                  .hop_limit = 64},
         .path_mtu_bytes = (uint16_t)or_else(c->mtu, 1024),
         .timeout = c->timeout,
@@ -195,11 +200,13 @@ int pair_modify(struct pair *p, int side, enum qp_state to)
     if (to == QP_STATE_INIT)
         mask |= QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS;
     if (to == QP_STATE_RTR)
-        mask |= QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
-                QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER;
+        mask |= QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN;
+    if (to == QP_STATE_RTR && s->qp->type == QP_TYPE_RC)
+        mask |= QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER;
     if (to == QP_STATE_RTS && s->qp->state == QP_STATE_RTR)
-        mask |= QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
-                QP_ATTR_MAX_QP_RD_ATOMIC;
+        mask |= QP_ATTR_SQ_PSN;
+    if (to == QP_STATE_RTS && s->qp->state == QP_STATE_RTR && s->qp->type == QP_TYPE_RC)
+        mask |= QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC;
     s->attr.state = to;
     return qp_modify(s->qp, &s->attr, mask);
 }
@@ -320,8 +327,8 @@ struct rx_packet pair_packet(struct pair *p, int to, uint8_t opcode, uint32_t ps
     static const uint8_t payload[4096];
     struct rx_packet packet = {
         .payload = payload,
-        .src = address[!to],
-        .dst = address[to],
+        .src = address[p->config.v6][!to],
+        .dst = address[p->config.v6][to],
         .icrc_ok = true,
     };
     packet.h.bth = (struct bth){

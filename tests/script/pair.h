@@ -60,6 +60,10 @@ struct pair_config {
     bool srq;           /* at B */
     bool direct;        /* no link: packets are delivered while they are sent, without a copy */
     uint32_t window_bytes;
+    enum qp_type type; /* 0: RC; or UC */
+    bool v6;
+    uint8_t traffic_class;
+    struct congestion_config congestion;
 };
 
 struct flight;

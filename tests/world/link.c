@@ -71,12 +71,12 @@ uint64_t link_next_ns(const struct link *l)
     return f == NULL ? UINT64_MAX : f->at_ns;
 }
 
-/* The QP that made a train: its path is the QP's own. */
+/* The QP that made a train. */
 static const struct slot *slot_of(const struct world *w, int from, const struct train *t)
 {
     const struct node *n = &w->node[from];
     for (int i = 0; i < n->slots; i++)
-        if (&n->slot[i].qp->attr.path == t->path)
+        if (n->slot[i].qp == t->qp)
             return &n->slot[i];
     return NULL;
 }

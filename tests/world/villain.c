@@ -60,7 +60,7 @@ static void expect(bool ok, const char *what)
 
 bool villain_takes(struct world *w, const struct train *t)
 {
-    if (v.w != w || v.qp == NULL || t->path != &v.qp->attr.path)
+    if (v.w != w || v.qp == NULL || t->qp != v.qp)
         return false;
     for (unsigned i = 0; i < t->packets && v.answers < MAX_ANSWERS; i++) {
         v.answer[v.answers].h = t->packet[i].h;

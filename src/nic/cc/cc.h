@@ -104,6 +104,8 @@ extern const struct cc_ops cc_dcqcn_ops, cc_ztr_ops, cc_timely_ops;
 /* Parameters by name, one of CC_NAMES. false: no such. */
 bool cc_params_named(struct cc_params *p, const char *name, uint64_t line_bps);
 #define CC_NAMES "none dcqcn-hw dcqcn-paper dcqcn-paper-polled timely ztr-target ztr-template"
+/* Those that ask nothing of switches but marks. */
+#define CC_NAMES_LIVE "none", "dcqcn-hw", "dcqcn-paper", "timely", "ztr-target", "ztr-template"
 /* Whether round-trip times are wanted. */
 bool cc_wants_rtt(const struct cc_params *p);
 

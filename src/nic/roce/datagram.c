@@ -98,6 +98,7 @@ const struct nic_path *datagram_target(const struct qp *qp, uint32_t *qpn)
 bool datagram_next(struct qp *qp, struct train *t)
 {
     train_begin(t, NULL);
+    t->qp = qp;
     if (qp->state != QP_STATE_RTS)
         return false;
     unreliable_skip_flushed(qp);

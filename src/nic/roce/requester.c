@@ -93,6 +93,7 @@ void requester_lost(struct qp *qp)
         return;
     }
     r->retry_left--;
+    congestion_lost(qp);
     window_shrink(qp, false);
     requester_go_back(qp);
 }

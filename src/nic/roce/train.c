@@ -13,6 +13,7 @@
 void train_begin(struct train *t, const struct nic_path *path)
 {
     t->path = path;
+    t->qp = NULL;
     t->packets = 0;
     t->spans = 0;
     t->packet_bytes = 0;
