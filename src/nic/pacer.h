@@ -12,8 +12,8 @@
 
 /* Who asks for a limit. */
 enum pacer_source {
-    PACER_PROGRAM,    /* QP_ATTR_RATE_LIMIT */
-    PACER_PATH,       /* the static rate of an address vector */
+    PACER_PROGRAM, /* QP_ATTR_RATE_LIMIT */
+    PACER_PATH,    /* the static rate of an address vector */
     PACER_SOURCES
 };
 

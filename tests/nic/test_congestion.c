@@ -65,8 +65,8 @@ static void begin(const char *algorithm, uint64_t burst_ns, uint8_t class)
     assert_int_equal(qp_modify(o.qp, &a, RTS_MASK), 0);
 }
 
-/* RFC 3168: the ECN bits are congestion control's when it is on, the DSCP never; what was asked for is told
- * to who asks. */
+/* RFC 3168: the ECN bits are those of congestion control when it is on, the DSCP never; what was
+ * asked for is told to who asks. */
 static void path__says_ect(void **state)
 {
     (void)state;

@@ -101,8 +101,8 @@ static void write_some(int side, uint64_t id, uint32_t packets)
     pair_post(&p, side, (struct work){.opcode = WR_RDMA_WRITE, .id = id, .len = packets * MTU});
 }
 
-/* IBA A17.9.3, by both IP versions: from the marked packet's destination to its source, for the QP that
- * sent it, with a class of its own. */
+/* IBA A17.9.3, by both IP versions: from the marked packet's destination to its source, for the QP
+ * that sent it, with a class of its own. */
 static void case_L6_119(bool v6)
 {
     struct pair_config config = usual;
