@@ -562,15 +562,22 @@ static void paced_sent(struct qp *qp, uint64_t now_ns, struct train *t)
         t->packet[t->packets - 1].h.bth.ack_req = true;
 }
 
+/* May requests leave now, as far as rates go? */
+static bool requests_open(struct qp *qp, uint64_t now_ns, struct train *t)
+{
+    if (qp->pacer.kbps != 0 && !paced_open(qp, now_ns, t))
+        return false;
+    if (!qp->congestion.on || congestion_open(qp, now_ns, t, qp->req.next_wqe != qp->sq.tail))
+        return true;
+    t->max_bytes = TRAIN_MAX_BYTES;
+    return false;
+}
+
 static bool next_requests(struct qp *qp, uint64_t now_ns, struct train *t)
 {
     bool any;
-    if (qp->pacer.kbps != 0 && !paced_open(qp, now_ns, t))
+    if (!requests_open(qp, now_ns, t))
         return false;
-    if (qp->congestion.on && !congestion_open(qp, now_ns, t, qp->req.next_wqe != qp->sq.tail)) {
-        t->max_bytes = TRAIN_MAX_BYTES;
-        return false;
-    }
     if (qp->type == QP_TYPE_UD)
         any = datagram_next(qp, t);
     else if (qp->type == QP_TYPE_UC)
