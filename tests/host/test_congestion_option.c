@@ -77,7 +77,7 @@ static void parse__invalid(void **state)
         {"dcqcn-hw,rate=1Gb/s,cnp_dscp=1,cnp_interval=1us,rate=1Gb/s", "given twice"                   },
         {"dcqcn-hw,"
          "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",                                                             "is too long"                                                  },
+         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",        "is too long"                   },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct congestion_config c;
