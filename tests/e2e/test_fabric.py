@@ -108,6 +108,20 @@ def go_back_n(out, total):
     demand(sum(int(row["retries"]) for row in rows(out, "flows.csv")) > 15, "few retries")
 
 
+def concurrency(out, total):
+    """What the outage costs, with the scenario's eight connections a host and with one."""
+    calm = ["--set", "faults.0.at=90ms", "--set", "faults.1.at=91ms"]
+    scenario = os.path.join(SCENARIOS, "concurrency-slows-recovery.yaml")
+    one = ["--set", "workload.0.connections=1"]
+    few, few_calm = fabric(scenario, *one)[0], fabric(scenario, *one, *calm)[0]
+    cost = last_ns(out) - last_ns(fabric(scenario, *calm)[0])
+    cost_few = last_ns(few) - last_ns(few_calm)
+    demand(cost > 1.5 * cost_few > 0, f"recovery took {cost} ns, and {cost_few} with one")
+    demand(total["drops"] > 5 * summary(few)["drops"] > 0, total)
+    demand(summary(few_calm)["drops"] == 0 and total["pauses"] == 0, total)
+    demand(all(int(row["retries"]) > 0 for row in rows(out, "flows.csv")), "who lost nothing")
+
+
 # Each example: exit code, whether all flows finish, what else it shows.
 EXAMPLES = {
     "rack16-incast-storm": (0, storm),
@@ -121,6 +135,7 @@ EXAMPLES = {
     "mtu-mismatch": (STALLED, mtu),
     "link-flap": (0, flap),
     "go-back-n-without-pfc": (0, go_back_n),
+    "concurrency-slows-recovery": (0, concurrency),
 }
 
 
