@@ -92,6 +92,7 @@ TESTED_IN = {
     "src/lab/lab_flag.c": "tests/lab/test_lab_experiment.c",
     "src/lab/lab_hub.c": "tests/e2e/test_lab_mpi.py",
     "src/lab/lab_history.c": "tests/e2e/test_lab_history.py",
+    "src/lab/lab_lanes.c": "tests/e2e/test_lab_experiments.py",
     "src/lab/lab_main.c": "tests/e2e/test_lab.py",
     "src/lab/lab_net.c": "tests/e2e/test_lab.py",
     "src/lab/lab_pmix.c": "tests/e2e/test_lab_mpi.py",

@@ -31,11 +31,13 @@ const char *lab_case_name(const struct lab_case *c)
 const char *lab_case_say(const struct lab_case *c, char out[LAB_CASE_BYTES])
 {
     bool direct = c->way == LAB_DIRECT || c->op == LAB_TCP;
-    char offset[24] = "";
+    char offset[24] = "", qps[56] = "";
     if (c->offset != 0)
         snprintf(offset, sizeof(offset), ", offset %u", c->offset);
-    snprintf(out, LAB_CASE_BYTES, "%s of %u bytes at depth %u%s%s%s", lab_case_name(c), c->size,
-             c->depth, offset, direct ? "" : ", buffers ", direct ? "" : lab_way_name(c->way));
+    if (c->qps > 1)
+        snprintf(qps, sizeof(qps), ", %u queue pairs on %u threads", c->qps, c->threads);
+    snprintf(out, LAB_CASE_BYTES, "%s of %u bytes at depth %u%s%s%s%s", lab_case_name(c), c->size,
+             c->depth, offset, qps, direct ? "" : ", buffers ", direct ? "" : lab_way_name(c->way));
     return out;
 }
 
@@ -87,15 +89,19 @@ int lab_patience_look(struct lab_patience *p, struct lab_end *e, const struct la
     bool sleeps = e->settings.wait == LAB_EVENT;
     if (!sleeps && ++p->calls % CALLS_BETWEEN != 0)
         return 0;
+    if (e->team != NULL && __atomic_load_n(&e->team->stop, __ATOMIC_ACQUIRE)) {
+        snprintf(e->message, sizeof(e->message), "another queue pair has failed");
+        return -ECANCELED;
+    }
     uint64_t now = lab_now_ns();
     if (p->moved_ns == 0)
         p->moved_ns = now;
     if (now - p->looked_ns < LOOK_NS)
         return 0;
     p->looked_ns = now;
-    if (!e->serving && lab_control_pending(&e->control, 0))
+    if (!e->serving && e->team == NULL && lab_control_pending(&e->control, 0))
         return hear(e);
-    if (!e->serving && now - p->told_ns > TELL_NS) {
+    if (!e->serving && e->team == NULL && now - p->told_ns > TELL_NS) {
         p->told_ns = now;
         if (lab_control_send(&e->control, "alive", json_object()) != 0) {
             lab_message_copy(e->message, e->control.message);

@@ -18,7 +18,7 @@
 #include "lab/lab_side.h"
 #include "lab/lab_trace.h"
 
-enum { LAB_TCP = LAB_OPS /* as an op: the baseline */, LAB_CASE_BYTES = 96 };
+enum { LAB_TCP = LAB_OPS /* as an op: the baseline */, LAB_CASE_BYTES = 144 };
 
 struct lab_case {
     unsigned op; /* enum lab_op or LAB_TCP */
@@ -28,7 +28,15 @@ struct lab_case {
     uint64_t iterations;
     uint64_t first; /* sequence number of the first message */
     enum lab_way way;
-    uint32_t offset; /* in the slots, of both ends */
+    uint32_t offset;  /* in the slots, of both ends */
+    uint32_t qps;     /* queue pairs, each with messages of its own, at both ends */
+    uint32_t threads; /* that they are spread over, at both ends; never more than queue pairs */
+};
+
+/* The queue pairs of a case: who drives them does not see the control connection. */
+struct lab_team {
+    bool stop; /* one of them has failed, or the peer; atomic */
+    bool told; /* the target: the source has seen the end; atomic */
 };
 
 /* One end of a run. */
@@ -42,6 +50,7 @@ struct lab_end {
     int listener;          /* -1: none */
     int data;              /* TCP connection of the baseline; -1: none yet */
     struct lab_trace trace;
+    struct lab_team *team;           /* NULL: it has the control connection itself */
     char message[LAB_MESSAGE_BYTES]; /* why the run cannot go on */
 };
 
@@ -50,10 +59,12 @@ struct lab_result {
     struct lab_case c;
     struct lab_hist completion; /* see lab_measure_of() for what each is */
     struct lab_hist acknowledged;
+    uint64_t begun_ns;   /* of the first measured message */
     uint64_t elapsed_ns; /* from the first measured message to the last one's end */
     struct lab_side source;
-    json_t *target; /* as the target tells it */
-    json_t *trace;  /* lab_trace_json() of this end; NULL where nothing was traced */
+    json_t *target;      /* as the target tells it */
+    json_t *queue_pairs; /* an array where there are several; NULL */
+    json_t *trace;       /* lab_trace_json() of this end; NULL where nothing was traced */
 };
 
 /* The exact names of the measures, and where their clocks start and stop. NULL name: there is none.
@@ -111,12 +122,27 @@ struct lab_buffers;
 /* Moves the messages of one case; the queue is connected. 0, or -errno and e->message. */
 int lab_source_run(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
                    struct lab_buffers *b, struct lab_result *r);
+/* The same in turns, for who drives several: NULL without memory; 1 when it is over, 0 when it goes
+ * on, or -errno and e->message. Close it in any case. */
+struct lab_source;
+struct lab_source *lab_source_open(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
+                                   struct lab_buffers *b, struct lab_result *r);
+int lab_source_turn(struct lab_source *s);
+void lab_source_close(struct lab_source *s);
 /* Before the queue is connected: places for the first messages. */
 int lab_target_prepare(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
                        struct lab_buffers *b, struct lab_side *side);
 /* Ends when the source has said "done". */
 int lab_target_run(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
                    struct lab_buffers *b, struct lab_side *side);
+/* In turns, as the source; LAB_TURN_IDLE when one of a team has nothing to do but to wait for the
+ * end. */
+enum { LAB_TURN_OVER = 1, LAB_TURN_IDLE };
+struct lab_target;
+struct lab_target *lab_target_open(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
+                                   struct lab_buffers *b, struct lab_side *side);
+int lab_target_turn(struct lab_target *t);
+void lab_target_close(struct lab_target *t);
 int lab_tcp_source(struct lab_end *e, const struct lab_case *c, struct lab_result *r);
 int lab_tcp_target(struct lab_end *e, const struct lab_case *c, struct lab_side *side);
 /* The limit: bytes copied from slot to slot; ns for each message of that size. */

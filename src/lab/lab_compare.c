@@ -37,7 +37,8 @@ static bool same(const json_t *a, const json_t *b, const char *name)
 
 static bool same_case(const json_t *a, const json_t *b)
 {
-    static const char *const names[] = {"op", "buffers", "transport", "size", "depth", "offset"};
+    static const char *const names[] = {"op",    "buffers", "transport", "size",
+                                        "depth", "offset",  "qps",       "threads"};
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (!same(a, b, names[i]))
             return false;

@@ -41,6 +41,18 @@ void lab_hist_add(struct lab_hist *h, uint64_t value)
     h->counts[bucket_of(value < limit ? value : limit)]++;
 }
 
+void lab_hist_merge(struct lab_hist *h, const struct lab_hist *other)
+{
+    if (other->samples == 0)
+        return;
+    h->min = h->samples == 0 || other->min < h->min ? other->min : h->min;
+    h->max = other->max > h->max ? other->max : h->max;
+    h->samples += other->samples;
+    h->sum += other->sum;
+    for (unsigned i = 0; i < LAB_HIST_BUCKETS; i++)
+        h->counts[i] += other->counts[i];
+}
+
 double lab_hist_mean(const struct lab_hist *h)
 {
     return h->samples == 0 ? 0 : h->sum / (double)h->samples;

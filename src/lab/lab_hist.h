@@ -28,6 +28,8 @@ struct lab_hist {
 
 void lab_hist_clear(struct lab_hist *h);
 void lab_hist_add(struct lab_hist *h, uint64_t value);
+/* All samples of the other, too. */
+void lab_hist_merge(struct lab_hist *h, const struct lab_hist *other);
 /* 0 when there are no samples. */
 double lab_hist_mean(const struct lab_hist *h);
 /* The smallest value that permille/1000 of the samples do not exceed, as its bucket's highest

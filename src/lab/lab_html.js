@@ -32,8 +32,12 @@
     const ways = unique(rdma.map((c) => c.buffers));
     const ops = unique(cases.map((c) => c.op));
     const bytes_choice = (values) => values.map((v) => [v, format.bytes(v)]);
+    /* Several queue pairs, and the threads that drive them. */
+    const team = (c) => (c.qps ? `, ${c.qps} queue pairs on ${c.threads} threads` : "");
+    const first_team = team(cases.find((c) => c.op !== "tcp") || {});
     const plain = (c) =>
-        (c.buffers === first_way || c.op === "tcp") && (c.offset || 0) === offsets[0];
+        ((c.buffers === first_way && team(c) === first_team) || c.op === "tcp") &&
+        (c.offset || 0) === offsets[0];
     const sum = (values) => values.reduce((a, b) => a + b, 0);
     const messages = (c) => c.messages + (c.warmup || 0);
 
@@ -44,7 +48,7 @@
     function say(c) {
         const way = c.buffers === "direct" || c.op === "tcp" ? "" : `, ${c.buffers}`;
         const offset = c.offset ? `+${c.offset}` : "";
-        return `${c.op} of ${format.bytes(c.size)}${offset} at depth ${c.depth}${way}`;
+        return `${c.op} of ${format.bytes(c.size)}${offset} at depth ${c.depth}${team(c)}${way}`;
     }
 
     function best(list_of, value, smallest) {

@@ -164,7 +164,7 @@ static int keep(const json_t *record, int code)
     char file[PATH_MAX], message[LAB_STORE_MESSAGE_BYTES];
     const char *db = end.settings.db;
     int64_t run = lab_history_keep(record, db, file, message);
-    if (run > 0 && json_file != stdout)
+    if (run > 0 && strcmp(end.settings.json, "-") != 0)
         printf("This is run %lld in %s; `verbena lab history' compares runs.\n", (long long)run,
                file);
     if (run < 0)

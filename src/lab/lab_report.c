@@ -41,6 +41,19 @@ static const char *size_of(const json_t *c, char out[SIZE_BYTES])
     return out;
 }
 
+enum { DEPTH_BYTES = 48 };
+
+/* "16", or "16x4/2": of each of 4 queue pairs, on 2 threads. */
+static const char *depth_of(const json_t *c, char out[DEPTH_BYTES])
+{
+    long long depth = integer(c, "depth"), qps = integer(c, "qps");
+    if (qps > 1)
+        snprintf(out, DEPTH_BYTES, "%lldx%lld/%lld", depth, qps, integer(c, "threads"));
+    else
+        snprintf(out, DEPTH_BYTES, "%lld", depth);
+    return out;
+}
+
 static const char *text(const json_t *o, const char *name)
 {
     const char *t = json_string_value(json_object_get(o, name));
@@ -71,14 +84,14 @@ static void print_measure(FILE *out, const json_t *m)
 
 static void print_case(FILE *out, const json_t *c)
 {
-    char size[SIZE_BYTES];
+    char size[SIZE_BYTES], depth[DEPTH_BYTES];
     size_t i;
     json_t *m;
     size_of(c, size);
     json_array_foreach(json_object_get(c, "measures"), i, m)
     {
-        fprintf(out, "%-40s %-9s %9s %5lld", text(m, "name"), text(c, "buffers"), size,
-                integer(c, "depth"));
+        fprintf(out, "%-40s %-9s %9s %8s", text(m, "name"), text(c, "buffers"), size,
+                depth_of(c, depth));
         print_measure(out, m);
         print_ratio(out, m, "latency_ratio_tcp");
         if (i == 0) {
@@ -96,11 +109,11 @@ static void print_side(FILE *out, const json_t *c, const char *side)
 {
     const json_t *s = json_object_get(c, side), *parts = json_object_get(s, "parts_ns");
     double messages = (double)(integer(c, "messages") + integer(c, "warmup"));
-    char size[SIZE_BYTES];
+    char size[SIZE_BYTES], depth[DEPTH_BYTES];
     if (messages <= 0)
         return;
-    fprintf(out, "%-10s %-9s %9s %5lld  %s", text(c, "op"), text(c, "buffers"), size_of(c, size),
-            integer(c, "depth"), side);
+    fprintf(out, "%-10s %-9s %9s %8s  %s", text(c, "op"), text(c, "buffers"), size_of(c, size),
+            depth_of(c, depth), side);
     for (unsigned p = 0; p < LAB_PARTS; p++)
         fprintf(out, " %8.2f",
                 (double)integer(parts, lab_part_name((enum lab_part)p)) / 1e3 / messages);
@@ -133,6 +146,25 @@ static void print_trouble(FILE *out, const json_t *c, const char *side)
     }
 }
 
+/* How evenly queue pairs share. */
+static void print_spread(FILE *out, const json_t *c)
+{
+    const json_t *pairs = json_object_get(c, "queue_pairs");
+    double least = 0, most = 0;
+    size_t i;
+    json_t *p;
+    char size[SIZE_BYTES], depth[DEPTH_BYTES];
+    json_array_foreach(pairs, i, p)
+    {
+        double gbps = json_number_value(json_object_get(p, "gbps"));
+        least = i == 0 || gbps < least ? gbps : least;
+        most = gbps > most ? gbps : most;
+    }
+    if (json_array_size(pairs) > 0)
+        fprintf(out, "%s of %s at depth %s: its queue pairs have %.3f to %.3f Gbit/s each\n",
+                text(c, "op"), size_of(c, size), depth_of(c, depth), least, most);
+}
+
 static void print_end(FILE *out, const json_t *record, const char *side)
 {
     const json_t *s = json_object_get(record, side);
@@ -147,13 +179,13 @@ static void print_tables(FILE *out, const json_t *cases)
 {
     size_t i;
     json_t *c;
-    fprintf(out, "\n%-40s %-9s %9s %5s %8s %8s %8s %8s %8s %7s %8s %8s %7s %7s\n", "measure (us)",
+    fprintf(out, "\n%-40s %-9s %9s %8s %8s %8s %8s %8s %8s %7s %8s %8s %7s %7s\n", "measure (us)",
             "buffers", "size", "depth", "mean", "p50", "p99", "p99.9", "max", "x TCP", "Gbit/s",
             "1000/s", "x TCP", "x copy");
     json_array_foreach(cases, i, c) print_case(out, c);
     fprintf(out,
             "\nWhere the time of both ends went, in us a message (user, system: CPU time of all "
-            "threads):\n%-10s %-9s %9s %5s  %-6s",
+            "threads):\n%-10s %-9s %9s %8s  %-6s",
             "op", "buffers", "size", "depth", "end");
     for (unsigned p = 0; p < LAB_PARTS; p++)
         fprintf(out, " %8s", lab_part_name((enum lab_part)p));
@@ -166,6 +198,7 @@ static void print_tables(FILE *out, const json_t *cases)
     fputc('\n', out);
     json_array_foreach(cases, i, c)
     {
+        print_spread(out, c);
         print_trouble(out, c, "source");
         print_trouble(out, c, "target");
     }

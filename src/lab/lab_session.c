@@ -17,6 +17,7 @@
 #include "lab/lab_buffers.h"
 #include "lab/lab_cm.h"
 #include "lab/lab_experiment.h"
+#include "lab/lab_lanes.h"
 #include "lab/lab_net.h"
 
 static int from_control(struct lab_end *e, int error)
@@ -280,14 +281,7 @@ static int open_queue(struct lab_end *e, const struct lab_case *c, struct lab_qu
     return error;
 }
 
-/* What a case has at one end while it lasts. */
-struct equipment {
-    struct lab_queue q;
-    struct lab_cm cm;
-    struct lab_buffers b;
-};
-
-static int run_data(struct lab_end *e, const struct lab_case *c, struct equipment *x,
+static int run_data(struct lab_end *e, const struct lab_case *c, struct lab_equipment *x,
                     struct lab_side *side, struct lab_result *r)
 {
     int error;
@@ -301,8 +295,8 @@ static int run_data(struct lab_end *e, const struct lab_case *c, struct equipmen
     return error;
 }
 
-static int equip(struct lab_end *e, const struct lab_case *c, struct equipment *x,
-                 struct lab_side *side)
+int lab_session_equip(struct lab_end *e, const struct lab_case *c, struct lab_equipment *x,
+                      struct lab_side *side)
 {
     int error = open_queue(e, c, &x->q, side);
     if (error == 0)
@@ -310,6 +304,13 @@ static int equip(struct lab_end *e, const struct lab_case *c, struct equipment *
     if (error == 0 && e->serving)
         error = lab_target_prepare(e, c, &x->q, &x->b, side);
     return error;
+}
+
+void lab_session_unequip(struct lab_equipment *x)
+{
+    lab_cm_disconnect(&x->cm);
+    lab_queue_close(&x->q);
+    lab_buffers_close(&x->b);
 }
 
 /* The last message is the one that is traced. */
@@ -326,9 +327,11 @@ static void start_trace(struct lab_end *e, const struct lab_case *c, const struc
 static int move(struct lab_end *e, const struct lab_case *c, struct lab_side *side,
                 struct lab_result *r)
 {
-    struct equipment x = {0};
+    struct lab_equipment x = {0};
     e->rig.pool.offset = c->offset;
-    int error = c->op == LAB_TCP ? 0 : equip(e, c, &x, side);
+    if (c->qps > 1)
+        return lab_lanes_move(e, c, side, r);
+    int error = c->op == LAB_TCP ? 0 : lab_session_equip(e, c, &x, side);
     if (error == 0)
         error = lab_session_join(e, c->op == LAB_TCP ? NULL : &x.q, &x.cm);
     start_trace(e, c, &x.q);
@@ -344,9 +347,7 @@ static int move(struct lab_end *e, const struct lab_case *c, struct lab_side *si
     if (error == 0 && r != NULL && e->trace.on)
         r->trace = lab_trace_json(&e->trace);
     error = lab_session_prefer_peer(e, error);
-    lab_cm_disconnect(&x.cm);
-    lab_queue_close(&x.q);
-    lab_buffers_close(&x.b);
+    lab_session_unequip(&x);
     return error;
 }
 
@@ -355,12 +356,15 @@ static int drive_case(struct lab_end *e, const struct lab_case *c, struct lab_re
     char doing[LAB_CASE_BYTES + 16], what[LAB_CASE_BYTES];
     snprintf(doing, sizeof(doing), "running %s", lab_case_say(c, what));
     e->control.doing = doing;
-    json_t *o = json_pack("{s:i,s:i,s:i,s:I,s:I,s:I,s:I,s:I}", "op", (int)c->op, "way", (int)c->way,
+    json_t *o = json_pack("{s:i,s:i,s:i,s:i,s:i,s:I,s:I,s:I,s:I,s:I}", "qps", (int)c->qps,
+                          "threads", (int)c->threads, "op", (int)c->op, "way", (int)c->way,
                           "offset", (int)c->offset, "size", (json_int_t)c->size, "depth",
                           (json_int_t)c->depth, "warmup", (json_int_t)c->warmup, "iterations",
                           (json_int_t)c->iterations, "first", (json_int_t)c->first);
     int error = lab_session_send(e, "case", o);
     r->c = *c;
+    r->c.warmup *= c->qps;
+    r->c.iterations *= c->qps;
     if (error == 0)
         error = move(e, c, &r->source, r);
     e->control.doing = "between cases";
@@ -378,26 +382,50 @@ static unsigned ops_of(const struct lab_settings *s, unsigned ops[LAB_OPS + 1])
     return n;
 }
 
-/* Atomics have one size and offset, and the baseline one way. */
-static bool has_case(const struct lab_settings *s, unsigned op, uint32_t size_place, unsigned way,
-                     unsigned offset_place)
+/* The i-th combination of a size; false where there is no such case. Atomics have one size and
+ * offset, and the baseline one way and one connection. */
+static bool case_at(const struct lab_settings *s, const unsigned *ops, unsigned n, uint32_t place,
+                    unsigned i, struct lab_case *c)
 {
+    unsigned way = i % LAB_WAYS, op = ops[(i /= LAB_WAYS) % n];
+    uint32_t qps = s->qps.value[(i /= n) % s->qps.count];
+    uint32_t threads = s->threads.value[(i /= s->qps.count) % s->threads.count];
+    uint32_t offset = s->offsets.value[(i /= s->threads.count) % s->offsets.count];
+    uint32_t depth = s->depths.value[i / s->offsets.count];
+    bool atomic = op == LAB_ATOMIC, tcp = op == LAB_TCP;
+    *c = (struct lab_case){
+        .op = op,
+        .way = tcp ? LAB_DIRECT : (enum lab_way)way,
+        .size = atomic ? 8 : s->sizes.value[place],
+        .depth = depth,
+        .offset = atomic ? 0 : offset,
+        .qps = tcp ? 1 : qps,
+        .threads = tcp ? 1 : threads,
+        .warmup = s->warmup,
+        .iterations = lab_settings_iterations(s, s->sizes.value[place]),
+    };
     if ((s->ways >> way & 1) == 0)
         return false;
-    if (op == LAB_TCP)
-        return way == (unsigned)__builtin_ctzll(s->ways);
-    return (op != LAB_ATOMIC || (size_place == 0 && offset_place == 0)) &&
-           lab_settings_has_case(s, op, s->sizes.value[size_place], (enum lab_way)way);
+    if (tcp)
+        return way == (unsigned)__builtin_ctzll(s->ways) && qps == s->qps.value[0] &&
+               threads == s->threads.value[0];
+    return lab_settings_has_team(s, qps, threads) &&
+           (!atomic || (place == 0 && offset == s->offsets.value[0])) &&
+           lab_settings_has_case(s, op, s->sizes.value[place], (enum lab_way)way);
+}
+
+static unsigned combinations(const struct lab_settings *s, unsigned n)
+{
+    return LAB_WAYS * n * s->qps.count * s->threads.count * s->offsets.count * s->depths.count;
 }
 
 static unsigned count_cases(const struct lab_settings *s, const unsigned *ops, unsigned n)
 {
     unsigned count = 0;
-    for (unsigned i = 0; i < n * LAB_WAYS * s->offsets.count; i++)
-        for (uint32_t size = 0; size < s->sizes.count; size++)
-            count += has_case(s, ops[i / LAB_WAYS % n], size, i % LAB_WAYS, i / LAB_WAYS / n)
-                         ? s->depths.count
-                         : 0;
+    struct lab_case c;
+    for (uint32_t place = 0; place < s->sizes.count; place++)
+        for (unsigned i = 0; i < combinations(s, n); i++)
+            count += case_at(s, ops, n, place, i, &c);
     return count;
 }
 
@@ -407,27 +435,17 @@ static int drive_size(struct lab_end *e, struct lab_run *run, uint32_t place, co
     const struct lab_settings *s = &e->settings;
     if (s->baseline != 0)
         run->memcpy_ns[place] = lab_tcp_memcpy_ns(e, s->sizes.value[place]);
-    for (unsigned i = 0; i < s->depths.count * s->offsets.count * n * LAB_WAYS; i++) {
-        unsigned op = ops[i / LAB_WAYS % n], way = i % LAB_WAYS;
-        unsigned offset = i / LAB_WAYS / n % s->offsets.count;
-        struct lab_case c = {
-            .op = op,
-            .way = op == LAB_TCP ? LAB_DIRECT : (enum lab_way)way,
-            .size = op == LAB_ATOMIC ? 8 : s->sizes.value[place],
-            .depth = s->depths.value[i / LAB_WAYS / n / s->offsets.count],
-            .offset = op == LAB_ATOMIC ? 0 : s->offsets.value[offset],
-            .warmup = s->warmup,
-            .iterations = lab_settings_iterations(s, s->sizes.value[place]),
-            .first = *sequence,
-        };
-        if (!has_case(s, op, place, way, offset))
+    for (unsigned i = 0; i < combinations(s, n); i++) {
+        struct lab_case c;
+        if (!case_at(s, ops, n, place, i, &c))
             continue;
+        c.first = *sequence;
         progress(&c, run->count, run->planned);
         int error = drive_case(e, &c, &run->results[run->count]);
         if (error != 0)
             return error;
         run->count++;
-        *sequence += lab_case_messages(&c);
+        *sequence += c.qps * lab_case_messages(&c);
     }
     return 0;
 }
@@ -463,6 +481,7 @@ void lab_run_clear(struct lab_run *run)
         lab_side_clear(&run->results[i].source);
         json_decref(run->results[i].target);
         json_decref(run->results[i].trace);
+        json_decref(run->results[i].queue_pairs);
     }
     free(run->results);
     json_decref(run->experiments);
@@ -472,9 +491,11 @@ void lab_run_clear(struct lab_run *run)
 
 static int parse_case(struct lab_end *e, const json_t *o, struct lab_case *c)
 {
-    uint64_t op, way, offset, size, depth;
+    uint64_t op, way, offset, size, depth, qps, threads;
     struct lab_control *k = &e->control;
     if (!lab_control_number(k, o, "op", LAB_TCP, &op) ||
+        !lab_control_number(k, o, "qps", LAB_MAX_QPS, &qps) ||
+        !lab_control_number(k, o, "threads", qps, &threads) ||
         !lab_control_number(k, o, "way", LAB_WAYS - 1, &way) ||
         !lab_control_number(k, o, "offset", e->rig.pool.slot_bytes - 1, &offset) ||
         !lab_control_number(k, o, "size", e->rig.pool.slot_bytes - offset, &size) ||
@@ -488,7 +509,9 @@ static int parse_case(struct lab_end *e, const json_t *o, struct lab_case *c)
     c->offset = (uint32_t)offset;
     c->size = (uint32_t)size;
     c->depth = (uint32_t)depth;
-    if (c->size == 0 || c->depth == 0 ||
+    c->qps = (uint32_t)qps;
+    c->threads = (uint32_t)threads;
+    if (c->size == 0 || c->threads == 0 || qps * depth > e->rig.pool.slots || c->depth == 0 ||
         !lab_settings_has_case(&e->settings, c->op, c->size, c->way) || lab_case_messages(c) == 0 ||
         (c->op == LAB_TCP && e->data < 0)) {
         snprintf(e->message, sizeof(e->message), "the peer sent no right 'case'");

@@ -5,6 +5,7 @@
 #ifndef LAB_LAB_SESSION_H
 #define LAB_LAB_SESSION_H
 
+#include "lab/lab_buffers.h"
 #include "lab/lab_case.h"
 #include "lab/lab_cm.h"
 
@@ -27,6 +28,15 @@ int lab_session_open(struct lab_end *e, int fd, const uint8_t key[LAB_KEY_BYTES]
 int lab_session_drive(struct lab_end *e, struct lab_run *run, lab_progress *progress);
 int lab_session_serve(struct lab_end *e);
 void lab_session_close(struct lab_end *e, bool failed);
+/* What a queue pair of a case has at one end while it lasts. */
+struct lab_equipment {
+    struct lab_queue q;
+    struct lab_cm cm;
+    struct lab_buffers b;
+};
+int lab_session_equip(struct lab_end *e, const struct lab_case *c, struct lab_equipment *x,
+                      struct lab_side *side);
+void lab_session_unequip(struct lab_equipment *x);
 /* Of cases and trials. The queue connected, by endpoints to and fro or by rdma_cm (unless cm is
  * NULL), and "ready" to and fro; q is NULL where there is none. */
 int lab_session_join(struct lab_end *e, struct lab_queue *q, struct lab_cm *cm);

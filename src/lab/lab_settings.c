@@ -48,6 +48,8 @@ const struct lab_setting lab_setting_table[] = {
     {"size",         "LIST",    "Bytes of a message, for example 64,4KiB,1MiB",                           true,  ALL           },
     {"depth",        "LIST",    "How many messages are under way at once",                                true,  ANY           },
     {"offset",       "LIST",    "Where in its slot a message begins",                                     true,  PATH          },
+    {"qps",          "LIST",    "Queue pairs at once, each with messages of its own",                     true,  ANY           },
+    {"threads",      "LIST",    "Threads of each end that drive them",                                    true,  ANY           },
     {"slots",        "N",       "Slots of the pool",                                                      true,  PATH          },
     {"slot-bytes",   "BYTES",   "Size of a slot",                                                         true,  PATH          },
     {"iterations",   "N",       "Messages that are measured, for each case; 0: 1000, or 128 MiB of them",
@@ -86,6 +88,8 @@ static const struct rule rules[] = {
     {SIZES,   AT(sizes),         2,       LAB_MAX_SIZE,     NULL,             "64,4KiB,64KiB,1MiB"              },
     {COUNTS,  AT(depths),        1,       LAB_MAX_SLOTS,    NULL,             "1,16"                            },
     {COUNTS,  AT(offsets),       0,       4095,             NULL,             "0"                               },
+    {COUNTS,  AT(qps),           1,       LAB_MAX_QPS,      NULL,             "1"                               },
+    {COUNTS,  AT(threads),       1,       LAB_MAX_QPS,      NULL,             "1"                               },
     {COUNT,   AT(slots),         1,       LAB_MAX_SLOTS,    NULL,             "64"                              },
     {BYTES,   AT(slot_bytes),    0,       LAB_MAX_SIZE,     NULL,             "0"                               },
     {COUNT,   AT(iterations),    0,       1000000000,       NULL,             "0"                               },
@@ -509,6 +513,48 @@ bool lab_settings_has_case(const struct lab_settings *s, unsigned op, uint32_t s
     }
 }
 
+bool lab_settings_has_team(const struct lab_settings *s, uint32_t qps, uint32_t threads)
+{
+    /* Who sleeps for one queue pair cannot drive another. */
+    return threads <= qps && (s->wait != LAB_EVENT || threads == qps);
+}
+
+/* The first of a list that goes with nothing of the other; its length where there is none. */
+static uint32_t find_alone(const struct lab_settings *s, bool threads)
+{
+    const struct lab_list *list = threads ? &s->threads : &s->qps;
+    const struct lab_list *other = threads ? &s->qps : &s->threads;
+    for (uint32_t i = 0; i < list->count; i++) {
+        bool found = false;
+        for (uint32_t k = 0; k < other->count; k++)
+            found |= threads ? lab_settings_has_team(s, other->value[k], list->value[i])
+                             : lab_settings_has_team(s, list->value[i], other->value[k]);
+        if (!found)
+            return i;
+    }
+    return list->count;
+}
+
+static int check_teams(const struct lab_settings *s, char message[LAB_MESSAGE_BYTES])
+{
+    const char *why = s->wait == LAB_EVENT
+                          ? "with --wait event each queue pair has a thread of its own"
+                          : "there are no more threads than queue pairs";
+    uint32_t alone = find_alone(s, true);
+    if (alone < s->threads.count) {
+        snprintf(message, LAB_MESSAGE_BYTES, "threads: %u does not go with these queue pairs: %s",
+                 s->threads.value[alone], why);
+        return -EINVAL;
+    }
+    alone = find_alone(s, false);
+    if (alone < s->qps.count) {
+        snprintf(message, LAB_MESSAGE_BYTES, "qps: %u does not go with these threads: %s",
+                 s->qps.value[alone], why);
+        return -EINVAL;
+    }
+    return 0;
+}
+
 static bool has_any_case(const struct lab_settings *s, enum lab_way way)
 {
     for (unsigned op = 0; op < LAB_OPS; op++)
@@ -543,10 +589,10 @@ int lab_settings_check(struct lab_settings *s, char message[LAB_MESSAGE_BYTES])
                  slot_bytes - largest(&s->offsets));
         return -EINVAL;
     }
-    if (depth > s->slots) {
+    if ((uint64_t)depth * largest(&s->qps) > s->slots) {
         snprintf(message, LAB_MESSAGE_BYTES,
-                 "depth: %u messages under way need as many slots, not %llu", depth,
-                 (unsigned long long)s->slots);
+                 "depth: %llu messages under way need as many slots, not %llu",
+                 (unsigned long long)depth * largest(&s->qps), (unsigned long long)s->slots);
         return -EINVAL;
     }
     if (s->slots * slot_bytes > LAB_MAX_POOL_BYTES) {
@@ -568,7 +614,8 @@ int lab_settings_check(struct lab_settings *s, char message[LAB_MESSAGE_BYTES])
         snprintf(message, LAB_MESSAGE_BYTES, "min-ratio: needs the baseline, which is off");
         return -EINVAL;
     }
-    return check_ways(s, message);
+    error = check_teams(s, message);
+    return error == 0 ? check_ways(s, message) : error;
 }
 
 void lab_settings_for_path(struct lab_settings *s)
@@ -578,7 +625,7 @@ void lab_settings_for_path(struct lab_settings *s)
         s->sizes = (struct lab_list){1, {s->transport == LAB_UD ? 1024 : 65536}};
     if ((s->given >> lab_settings_find("retry") & 1) == 0)
         s->retry_ns = PATIENT_NS; /* what is only slow is not to be seen twice */
-    s->depths = (struct lab_list){1, {1}};
+    s->depths = s->qps = s->threads = (struct lab_list){1, {1}};
     s->iterations = 1;
     s->warmup = BEFORE;
     s->path = 1;

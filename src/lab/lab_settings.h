@@ -16,6 +16,7 @@ enum {
     LAB_MAX_TEXT = 256,
     LAB_MAX_SIZE = 8 << 20,
     LAB_MAX_SLOTS = 1024,
+    LAB_MAX_QPS = 32,
     LAB_MAX_POOL_BYTES = 1 << 30,
     LAB_MESSAGE_BYTES = 640,
 };
@@ -74,6 +75,8 @@ struct lab_settings {
     struct lab_list sizes;
     struct lab_list depths;
     struct lab_list offsets;
+    struct lab_list qps;
+    struct lab_list threads;
     uint64_t slots;
     uint64_t slot_bytes; /* 0: 64 KiB, or the largest size */
     uint64_t iterations; /* 0: see lab_settings_iterations() */
@@ -156,6 +159,8 @@ void lab_settings_adopt(struct lab_settings *here, const struct lab_settings *pe
 uint32_t lab_settings_slot_bytes(const struct lab_settings *s);
 /* Messages of that size that are measured. */
 uint64_t lab_settings_iterations(const struct lab_settings *s, uint32_t size);
+/* Do so many queue pairs go with so many threads? */
+bool lab_settings_has_team(const struct lab_settings *s, uint32_t qps, uint32_t threads);
 /* Is there such a case? */
 bool lab_settings_has_case(const struct lab_settings *s, unsigned op, uint32_t size,
                            enum lab_way way);

@@ -30,6 +30,7 @@ struct lab_side {
     uint64_t user_us; /* CPU time of the whole process, all threads */
     uint64_t system_us;
     uint64_t memory_kib; /* resident, at most so far */
+    uint64_t threads; /* that part_ns is the sum of; 0 is 1 */
     uint64_t polls;
     uint64_t empty_polls;
     uint64_t wakes; /* event mode: times that we slept */
@@ -46,6 +47,8 @@ const char *lab_part_name(enum lab_part p);
 /* device NULL: no counters. */
 void lab_side_begin(struct lab_side *s, const char *device, unsigned port);
 void lab_side_end(struct lab_side *s, const char *device, unsigned port);
+/* What another one found is added; time, memory and counters are of the process and stay. */
+void lab_side_add(struct lab_side *s, const struct lab_side *other);
 void lab_side_clear(struct lab_side *s);
 /* Looks at data that arrived and counts; what is wrong first is kept in words. */
 enum lab_verdict lab_side_check(struct lab_side *s, const uint8_t *bytes,

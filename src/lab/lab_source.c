@@ -12,7 +12,7 @@
 #include "lab/lab_buffers.h"
 #include "lab/lab_case.h"
 
-struct source {
+struct lab_source {
     struct lab_end *e;
     const struct lab_case *c;
     struct lab_queue *q;
@@ -32,7 +32,7 @@ struct source {
     struct lab_patience patience;
 };
 
-static int protocol(struct source *s, const char *what, uint64_t sequence)
+static int protocol(struct lab_source *s, const char *what, uint64_t sequence)
 {
     snprintf(s->e->message, sizeof(s->e->message),
              "the peer sent %s for message #%llu, of #%llu to #%llu", what,
@@ -41,28 +41,28 @@ static int protocol(struct source *s, const char *what, uint64_t sequence)
     return -EPROTO;
 }
 
-static bool measured(const struct source *s, uint64_t sequence)
+static bool measured(const struct lab_source *s, uint64_t sequence)
 {
     return sequence >= s->c->first + s->c->warmup;
 }
 
-static bool acknowledged_by_peer(const struct source *s)
+static bool acknowledged_by_peer(const struct lab_source *s)
 {
     return s->c->op != LAB_READ && s->c->op != LAB_ATOMIC;
 }
 
-static bool reliable(const struct source *s)
+static bool reliable(const struct lab_source *s)
 {
     return s->q->type == IBV_QPT_RC;
 }
 
-static uint64_t remote_of(const struct source *s, uint64_t sequence)
+static uint64_t remote_of(const struct lab_source *s, uint64_t sequence)
 {
     const struct lab_pool *p = &s->e->rig.pool;
     return s->q->peer.address + (uint64_t)lab_case_slot(s->e, sequence) * p->slot_bytes + p->offset;
 }
 
-static void name_operation(const struct source *s, struct ibv_send_wr *wr, uint64_t sequence)
+static void name_operation(const struct lab_source *s, struct ibv_send_wr *wr, uint64_t sequence)
 {
     uint64_t index = sequence - s->c->first;
     wr->wr.rdma.remote_addr = remote_of(s, sequence);
@@ -92,7 +92,7 @@ static void name_operation(const struct source *s, struct ibv_send_wr *wr, uint6
     }
 }
 
-static int post_one(struct source *s, uint64_t sequence)
+static int post_one(struct lab_source *s, uint64_t sequence)
 {
     uint32_t slot = lab_case_slot(s->e, sequence);
     struct ibv_sge sge[2];
@@ -120,7 +120,7 @@ static int post_one(struct source *s, uint64_t sequence)
     return lab_case_from_queue(s->e, s->q, error);
 }
 
-static int make(struct source *s, uint64_t sequence)
+static int make(struct lab_source *s, uint64_t sequence)
 {
     lab_trace_rest(&s->e->trace, sequence);
     lab_trace_at(&s->e->trace, sequence, LAB_AT_MAKE);
@@ -130,7 +130,7 @@ static int make(struct source *s, uint64_t sequence)
 }
 
 /* 1: posted one. */
-static int post_next(struct source *s)
+static int post_next(struct lab_source *s)
 {
     struct lab_pool *p = &s->e->rig.pool;
     uint32_t slot = lab_case_slot(s->e, s->next);
@@ -154,7 +154,7 @@ static int post_next(struct source *s)
 
 /* UC and UD lose messages, and acknowledgements, without a word: what was not acknowledged for a
  * while goes again, with the same contents. */
-static int post_again(struct source *s)
+static int post_again(struct lab_source *s)
 {
     uint64_t now = lab_now_ns(), retry_ns = s->e->settings.retry_ns;
     struct lab_pool *p = &s->e->rig.pool;
@@ -177,7 +177,7 @@ static int post_again(struct source *s)
 }
 
 /* Advances over all that are over, in whatever order they came. */
-static void end_message(struct source *s, uint64_t sequence)
+static void end_message(struct lab_source *s, uint64_t sequence)
 {
     s->over[lab_case_slot(s->e, sequence)] = true;
     while (s->done < s->next && s->over[lab_case_slot(s->e, s->done)]) {
@@ -186,7 +186,7 @@ static void end_message(struct source *s, uint64_t sequence)
     }
 }
 
-static void check_atomic(struct source *s, uint64_t sequence, uint32_t slot)
+static void check_atomic(struct lab_source *s, uint64_t sequence, uint32_t slot)
 {
     uint64_t found;
     memcpy(&found, lab_slot_bytes(&s->e->rig.pool, slot), sizeof(found));
@@ -201,7 +201,7 @@ static void check_atomic(struct source *s, uint64_t sequence, uint32_t slot)
 }
 
 /* Data that this end has got: looked at, and the target told that it may make new ones. */
-static int take_data(struct source *s, uint64_t sequence, uint32_t slot)
+static int take_data(struct lab_source *s, uint64_t sequence, uint32_t slot)
 {
     struct lab_pool *p = &s->e->rig.pool;
     int error = 0;
@@ -223,7 +223,7 @@ static int take_data(struct source *s, uint64_t sequence, uint32_t slot)
     return error;
 }
 
-static int take_completion(struct source *s, const struct lab_done *d)
+static int take_completion(struct lab_source *s, const struct lab_done *d)
 {
     struct lab_pool *p = &s->e->rig.pool;
     uint32_t slot = lab_case_slot(s->e, d->sequence);
@@ -238,7 +238,7 @@ static int take_completion(struct source *s, const struct lab_done *d)
     return error != 0 || acknowledged_by_peer(s) ? error : take_data(s, d->sequence, slot);
 }
 
-static int take_note(struct source *s, const struct lab_note *n)
+static int take_note(struct lab_source *s, const struct lab_note *n)
 {
     if (s->c->op == LAB_READ) {
         if (n->kind != LAB_NOTE_READY || n->sequence != s->ready || s->ready >= s->end)
@@ -263,7 +263,7 @@ static int take_note(struct source *s, const struct lab_note *n)
     return error;
 }
 
-static int take(struct source *s, const struct lab_done *d)
+static int take(struct lab_source *s, const struct lab_done *d)
 {
     lab_patience_moved(&s->patience);
     switch (d->kind) {
@@ -277,7 +277,7 @@ static int take(struct source *s, const struct lab_done *d)
 }
 
 /* What there is, or waits for it; 0 or -errno. */
-static int take_some(struct source *s)
+static int take_some(struct lab_source *s)
 {
     struct lab_done d;
     int n = lab_case_from_queue(s->e, s->q, lab_queue_poll(s->q, &d));
@@ -290,27 +290,29 @@ static int take_some(struct source *s)
     return n < 0 ? n : lab_patience_look(&s->patience, s->e, s->c, s->done - s->c->first);
 }
 
-static int move(struct source *s)
+int lab_source_turn(struct lab_source *s)
 {
-    while (s->done < s->end || s->complete < s->end) {
-        int n;
-        do
-            n = post_next(s);
-        while (n > 0);
-        if (n == 0)
-            n = take_some(s);
-        if (n < 0)
-            return n;
-    }
+    int n;
+    do
+        n = post_next(s);
+    while (n > 0);
+    if (n == 0)
+        n = take_some(s);
+    if (n < 0 || s->done < s->end || s->complete < s->end)
+        return n < 0 ? n : 0;
+    s->r->begun_ns = s->begun_ns;
     s->r->elapsed_ns = lab_now_ns() - s->begun_ns;
-    return 0;
+    return 1;
 }
 
-int lab_source_run(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
-                   struct lab_buffers *b, struct lab_result *r)
+struct lab_source *lab_source_open(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
+                                   struct lab_buffers *b, struct lab_result *r)
 {
     uint32_t slots = e->rig.pool.slots;
-    struct source s = {
+    struct lab_source *s = calloc(1, sizeof(*s));
+    if (s == NULL)
+        return NULL;
+    *s = (struct lab_source){
         .e = e,
         .c = c,
         .q = q,
@@ -321,20 +323,38 @@ int lab_source_run(struct lab_end *e, const struct lab_case *c, struct lab_queue
         .complete = c->first,
         .done = c->first,
         .end = c->first + lab_case_messages(c),
-        .posted_ns = calloc(slots, sizeof(*s.posted_ns)),
-        .again_ns = calloc(slots, sizeof(*s.again_ns)),
-        .over = calloc(slots, sizeof(*s.over)),
+        .posted_ns = calloc(slots, sizeof(*s->posted_ns)),
+        .again_ns = calloc(slots, sizeof(*s->again_ns)),
+        .over = calloc(slots, sizeof(*s->over)),
     };
-    int error = -ENOMEM;
-    lab_patience_init(&s.patience);
-    if (s.posted_ns != NULL && s.again_ns != NULL && s.over != NULL)
-        error = move(&s);
-    else
+    lab_patience_init(&s->patience);
+    if (s->posted_ns != NULL && s->again_ns != NULL && s->over != NULL)
+        return s;
+    lab_source_close(s);
+    return NULL;
+}
+
+void lab_source_close(struct lab_source *s)
+{
+    if (s == NULL)
+        return;
+    if (s->e->settings.transport != LAB_RC)
+        lab_pool_recall(&s->e->rig.pool);
+    free(s->posted_ns);
+    free(s->again_ns);
+    free(s->over);
+    free(s);
+}
+
+int lab_source_run(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
+                   struct lab_buffers *b, struct lab_result *r)
+{
+    struct lab_source *s = lab_source_open(e, c, q, b, r);
+    int n = s == NULL ? -ENOMEM : 0;
+    if (s == NULL)
         snprintf(e->message, sizeof(e->message), "out of memory");
-    free(s.posted_ns);
-    free(s.again_ns);
-    free(s.over);
-    if (e->settings.transport != LAB_RC)
-        lab_pool_recall(&e->rig.pool);
-    return error;
+    while (n == 0)
+        n = lab_source_turn(s);
+    lab_source_close(s);
+    return n < 0 ? n : 0;
 }

@@ -18,7 +18,7 @@ struct place {
     unsigned tries; /* times that its data were not there, or not whole */
 };
 
-struct target {
+struct lab_target {
     struct lab_end *e;
     const struct lab_case *c;
     struct lab_queue *q;
@@ -34,21 +34,22 @@ struct target {
     struct lab_patience patience;
 };
 
-static int protocol(struct target *t, const char *what)
+static int protocol(struct lab_target *t, const char *what)
 {
     snprintf(t->e->message, sizeof(t->e->message), "the peer sent %s instead of message #%llu",
              what, (unsigned long long)t->next);
     return -EPROTO;
 }
 
-static int receive_into(struct target *t, uint32_t buffer, uint8_t *bytes, const struct ibv_mr *mr)
+static int receive_into(struct lab_target *t, uint32_t buffer, uint8_t *bytes,
+                        const struct ibv_mr *mr)
 {
     return lab_case_from_queue(t->e, t->q,
                                lab_queue_receive(t->q, buffer, bytes, t->c->size, mr->lkey));
 }
 
 /* The slot of a message is its sender's until it says otherwise. */
-static int offer(struct target *t, uint64_t sequence)
+static int offer(struct lab_target *t, uint64_t sequence)
 {
     struct lab_pool *p = &t->e->rig.pool;
     uint32_t slot = lab_case_slot(t->e, sequence);
@@ -59,7 +60,7 @@ static int offer(struct target *t, uint64_t sequence)
     return error;
 }
 
-static int make_readable(struct target *t)
+static int make_readable(struct lab_target *t)
 {
     while (t->next < t->end && t->next - t->done < t->c->depth && lab_queue_has_room(t->q, 1)) {
         uint8_t *bytes = lab_slot_bytes(&t->e->rig.pool, lab_case_slot(t->e, t->next));
@@ -81,13 +82,13 @@ static int make_readable(struct target *t)
     return 0;
 }
 
-static uint32_t receives_of(const struct target *t)
+static uint32_t receives_of(const struct lab_target *t)
 {
     uint32_t slots = t->e->rig.pool.slots;
     return 2 * t->c->depth < slots ? 2 * t->c->depth : slots;
 }
 
-static int start(struct target *t)
+static int start(struct lab_target *t)
 {
     struct lab_pool *p = &t->e->rig.pool;
     int error = 0;
@@ -115,7 +116,7 @@ static int start(struct target *t)
     return error;
 }
 
-static int answer(struct target *t, uint64_t sequence)
+static int answer(struct lab_target *t, uint64_t sequence)
 {
     lab_trace_at(&t->e->trace, sequence, LAB_AT_ANSWER);
     int error =
@@ -126,7 +127,7 @@ static int answer(struct target *t, uint64_t sequence)
 
 /* The message is here: looked at, its slot offered again, acknowledged, in this order, so that
  * there is always a receive for what the acknowledgement allows to come. */
-static int take_message(struct target *t, uint64_t sequence)
+static int take_message(struct lab_target *t, uint64_t sequence)
 {
     struct lab_pool *p = &t->e->rig.pool;
     uint32_t slot = lab_case_slot(t->e, sequence);
@@ -149,7 +150,7 @@ static int take_message(struct target *t, uint64_t sequence)
 /* Over UC and UD what comes may be the first, a copy, or the word of data that was lost. What is
  * right and new counts; each that is right is acknowledged, for the acknowledgement before may have
  * been lost. */
-static int take_unreliable(struct target *t, uint64_t sequence, const uint8_t *bytes)
+static int take_unreliable(struct lab_target *t, uint64_t sequence, const uint8_t *bytes)
 {
     uint32_t slot = lab_case_slot(t->e, sequence);
     struct lab_expect expect = lab_case_expect(t->e, t->c, sequence);
@@ -177,7 +178,7 @@ static int take_unreliable(struct target *t, uint64_t sequence, const uint8_t *b
 }
 
 /* Receives come in the order of arrival, so their slots are not those of the messages. */
-static int take_datagram(struct target *t, const struct lab_done *d)
+static int take_datagram(struct lab_target *t, const struct lab_done *d)
 {
     struct lab_pool *p = &t->e->rig.pool;
     uint32_t slot = d->buffer;
@@ -194,7 +195,7 @@ static int take_datagram(struct target *t, const struct lab_done *d)
     return error == 0 ? receive_into(t, slot, lab_slot_bytes(p, slot), t->e->rig.mr) : error;
 }
 
-static int take_acknowledgement(struct target *t, uint64_t sequence)
+static int take_acknowledgement(struct lab_target *t, uint64_t sequence)
 {
     struct lab_pool *p = &t->e->rig.pool;
     uint32_t slot = lab_case_slot(t->e, sequence);
@@ -209,26 +210,26 @@ static int take_acknowledgement(struct target *t, uint64_t sequence)
 }
 
 /* What came in the shared pool is copied to where it belongs, and the receive goes back at once. */
-static int take_from_pool(struct target *t, uint32_t buffer)
+static int take_from_pool(struct lab_target *t, uint32_t buffer)
 {
     lab_buffers_copy_out(t->b, buffer, lab_case_slot(t->e, t->next), t->c->size);
     int error = receive_into(t, buffer, lab_buffers_receive(t->b, buffer), t->b->mr);
     return error == 0 ? take_message(t, t->next) : error;
 }
 
-static bool reliable(const struct target *t)
+static bool reliable(const struct lab_target *t)
 {
     return t->q->type == IBV_QPT_RC;
 }
 
 /* The word that a message is in its slot, by note or immediate. */
-static int take_written(struct target *t, uint64_t sequence)
+static int take_written(struct lab_target *t, uint64_t sequence)
 {
     uint8_t *bytes = lab_slot_bytes(&t->e->rig.pool, lab_case_slot(t->e, sequence));
     return reliable(t) ? take_message(t, sequence) : take_unreliable(t, sequence, bytes);
 }
 
-static int take(struct target *t, const struct lab_done *d)
+static int take(struct lab_target *t, const struct lab_done *d)
 {
     switch (d->kind) {
     case LAB_DONE_NOTE:
@@ -255,11 +256,20 @@ static int take(struct target *t, const struct lab_done *d)
     }
 }
 
+/* Who has the control connection hears for all of the team. */
+static int hear_of_team(struct lab_target *t)
+{
+    t->told = __atomic_load_n(&t->e->team->told, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&t->e->team->stop, __ATOMIC_ACQUIRE) ? -ECANCELED : 0;
+}
+
 /* "done" is all that the source says meanwhile. */
-static int hear(struct target *t, int wait_ms)
+static int hear(struct lab_target *t, int wait_ms)
 {
     json_t *o = NULL;
     int n = 0;
+    if (t->e->team != NULL)
+        return hear_of_team(t);
     if (lab_control_pending(&t->e->control, wait_ms)) {
         n = lab_control_hear(&t->e->control, "done", &o);
         json_decref(o);
@@ -275,13 +285,13 @@ static int hear(struct target *t, int wait_ms)
     return n < 0 ? n : 0;
 }
 
-static bool all_moved(const struct target *t)
+static bool all_moved(const struct lab_target *t)
 {
     return t->c->op == LAB_ATOMIC ||
            (t->next == t->end && (t->c->op != LAB_READ || t->done == t->end));
 }
 
-static int take_some(struct target *t)
+static int take_some(struct lab_target *t)
 {
     struct lab_done d;
     int n = lab_case_from_queue(t->e, t->q, lab_queue_poll(t->q, &d));
@@ -297,7 +307,7 @@ static int take_some(struct target *t)
     return n < 0 ? n : lab_patience_look(&t->patience, t->e, t->c, t->next - t->c->first);
 }
 
-static void check_counter(struct target *t)
+static void check_counter(struct lab_target *t)
 {
     uint64_t found = *(volatile uint64_t *)lab_rig_counter(&t->e->rig);
     if (t->c->op != LAB_ATOMIC || found == t->end - t->c->first)
@@ -311,15 +321,18 @@ static void check_counter(struct target *t)
 int lab_target_prepare(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
                        struct lab_buffers *b, struct lab_side *side)
 {
-    struct target t = {.e = e, .c = c, .q = q, .b = b, .side = side, .next = c->first};
+    struct lab_target t = {.e = e, .c = c, .q = q, .b = b, .side = side, .next = c->first};
     t.end = c->first + lab_case_messages(c);
     return start(&t);
 }
 
-int lab_target_run(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
-                   struct lab_buffers *b, struct lab_side *side)
+struct lab_target *lab_target_open(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
+                                   struct lab_buffers *b, struct lab_side *side)
 {
-    struct target t = {
+    struct lab_target *t = calloc(1, sizeof(*t));
+    if (t == NULL)
+        return NULL;
+    *t = (struct lab_target){
         .e = e,
         .c = c,
         .q = q,
@@ -328,24 +341,50 @@ int lab_target_run(struct lab_end *e, const struct lab_case *c, struct lab_queue
         .next = c->first,
         .done = c->first,
         .end = c->first + lab_case_messages(c),
+        /* Labels from there on: those of lab_target_prepare() are lower. */
+        .receives = e->rig.pool.slots,
+        .place = calloc(e->rig.pool.slots, sizeof(*t->place)),
     };
-    int wait_ms = (int)(e->settings.timeout_ns / 1000000) + 1;
-    lab_patience_init(&t.patience);
-    t.receives =
-        e->rig.pool.slots; /* labels from there on: those of lab_target_prepare() are lower */
-    t.place = calloc(e->rig.pool.slots, sizeof(*t.place));
-    int n = t.place == NULL ? -ENOMEM : 0;
-    while (n == 0 && !(t.told && (all_moved(&t) || !reliable(&t)))) {
-        if (c->op == LAB_READ)
-            n = make_readable(&t);
-        /* Over an unreliable transport a last acknowledgement may be asked for again. */
-        if (n == 0)
-            n = all_moved(&t) && reliable(&t) ? hear(&t, wait_ms) : take_some(&t);
-    }
+    lab_patience_init(&t->patience);
+    if (t->place != NULL)
+        return t;
+    lab_target_close(t);
+    return NULL;
+}
+
+int lab_target_turn(struct lab_target *t)
+{
+    int n = 0, wait_ms = (int)(t->e->settings.timeout_ns / 1000000) + 1;
+    if (t->c->op == LAB_READ)
+        n = make_readable(t);
+    /* Over an unreliable transport a last acknowledgement may be asked for again. */
     if (n == 0)
-        check_counter(&t);
-    free(t.place);
-    if (e->settings.transport != LAB_RC)
-        lab_pool_recall(&e->rig.pool);
-    return n;
+        n = all_moved(t) && reliable(t) ? hear(t, wait_ms) : take_some(t);
+    if (n < 0 || !t->told || (reliable(t) && !all_moved(t)))
+        return n < 0 ? n : t->e->team != NULL && all_moved(t) && reliable(t) ? LAB_TURN_IDLE : 0;
+    check_counter(t);
+    return 1;
+}
+
+void lab_target_close(struct lab_target *t)
+{
+    if (t == NULL)
+        return;
+    if (t->e->settings.transport != LAB_RC)
+        lab_pool_recall(&t->e->rig.pool);
+    free(t->place);
+    free(t);
+}
+
+int lab_target_run(struct lab_end *e, const struct lab_case *c, struct lab_queue *q,
+                   struct lab_buffers *b, struct lab_side *side)
+{
+    struct lab_target *t = lab_target_open(e, c, q, b, side);
+    int n = t == NULL ? -ENOMEM : 0;
+    if (t == NULL)
+        snprintf(e->message, sizeof(e->message), "out of memory");
+    while (n == 0)
+        n = lab_target_turn(t);
+    lab_target_close(t);
+    return n < 0 ? n : 0;
 }

@@ -74,6 +74,8 @@ unsigned lab_verdict_contents_percent(const json_t *side)
     static const enum lab_part parts[] = {LAB_PART_FILL, LAB_PART_CHECKSUM, LAB_PART_COPY};
     const json_t *spent = json_object_get(side, "parts_ns");
     json_int_t wall = json_integer_value(json_object_get(side, "wall_ns")), sum = 0;
+    json_int_t threads = json_integer_value(json_object_get(side, "threads"));
+    wall *= threads > 1 && threads <= LAB_MAX_QPS ? threads : 1;
     for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         sum += json_integer_value(json_object_get(spent, lab_part_name(parts[i])));
     return wall <= 0 || sum <= 0 ? 0 : (unsigned)(100 * sum / wall);

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # limit: 240 s
-"""`verbena lab`: experiments and paths, here and between two namespaces.
+"""`verbena lab`: experiments, several queue pairs; paths and experiments between two namespaces.
 
 Nothing here judges a time.
 """
 
 import json
+import os
+import signal
 import sys
 
 import e2e
 import test_lab
-from e2e import Namespaces, demand
+from e2e import Namespaces, Process, demand, wait_until
 from test_lab import LIMIT_SECONDS, Server, lab
 
 OPEN = ("last byte polled", "flag in a Write of its own, polled")
@@ -106,11 +108,79 @@ def usage():
         (["experiment", "--op", "read"], "unrecognized option"),
         (["local", "--experiment", "flag", "--slots", "4", "--depth", "1"], "with 8 slots"),
         (["experiment", "--peer", "127.0.0.1"], "--key: is missing"),
+        (["local", "--qps", "5", "--depth", "16"], "80 messages under way need as many slots"),
+        (["local", "--threads", "2"], "--threads: 2 does not go with these queue pairs"),
+        (["local", "--qps", "1,2", "--threads", "2"], "--qps: 1 does not go with these threads"),
+        (["local", "--qps", "2", "--wait", "event"], "each queue pair has a thread of its own"),
+        (["local", "--qps", "33"], "--qps: 33 is too large"),
         (["path", "--peer", "127.0.0.1"], "--key: is missing"),
         (["local", "--experiment", "torn", "--transport", "uc"], "experiment: is for transport rc"),
     ):
         _, err = lab(*words, status=64)
         demand(says in err, f"{words}: {err}")
+
+
+def queue_pairs(*words, ops=tuple(test_lab.RC_OPS), qps=(3,), threads=(1,)):
+    """Each queue pair has its messages, every byte of them right, and figures of its own."""
+    record = test_lab.local("--op", ",".join(ops), "--size", "64,4KiB", "--depth", "4", "--qps",
+                            ",".join(map(str, qps)), "--threads", ",".join(map(str, threads)),
+                            *words)
+    teams = [(q, t) for q in qps for t in threads if t <= q]
+    found = [(c["op"], c["size"], c.get("qps", 1), c.get("threads", 1)) for c in record["cases"]]
+    wanted = [(op, size, q, t) for op in ops for size in (64, 4096) for q, t in teams]
+    wanted = [w for w in wanted if w[0] != "atomic"]
+    wanted += [("atomic", 8, q, t) for q, t in teams if "atomic" in ops]
+    wanted += [("tcp", size, 1, 1) for size in (64, 4096)]
+    demand(sorted(found) == sorted(wanted), f"{found}, wanted {wanted}")
+    for case in record["cases"]:
+        test_lab.check_data(case)
+        each = case.get("queue_pairs", [])
+        demand(len(each) == case.get("qps", 0), f"{each}")
+        demand(not each or sum(p["messages"] for p in each) == case["messages"], f"{each}")
+        demand(all(p["gbps"] > 0 and p["elapsed_ns"] <= case["elapsed_ns"] for p in each), f"{each}")
+        for side in ("source", "target"):
+            demand(case[side]["threads"] == case.get("threads", 1), f"{case[side]}")
+        for measure in case["measures"]:
+            test_lab.check_measure(case, measure)
+
+
+def queue_pairs_lossy(transport):
+    """What is lost of one queue pair is sent again by it, and nothing is missing in the end."""
+    options = ["--fault", "drop=5%,seed=7"]
+    words = ["--transport", transport, "--size", "1KiB", "--depth", "4", "--qps", "3", "--op", "send"]
+    record = test_lab.local(*words, "--retry", "5ms", "--baseline", "off", options=options)
+    (case,) = record["cases"]
+    test_lab.check_data(case)
+    again = case["source"]["resent"]
+    if transport == "rc":
+        again = case["source"].get("counters", {}).get("retransmitted_packets", 0)
+        again += case["target"].get("counters", {}).get("retransmitted_packets", 0)
+    demand(again > 0, f"nothing was sent again: {case}")
+
+
+def queue_pairs_planted():
+    """A fault of each queue pair is found at its own place."""
+    record = test_lab.local("--op", "write", "--size", "64", "--depth", "2", "--qps", "3", "--plant",
+                            "wrong-data", "--baseline", "off", status=2)
+    (case,) = record["cases"]
+    demand(case["target"]["data"]["corrupt"] == 3, f"{case['target']}")
+    demand("3 queue pairs on 1 threads: 3 messages" in record["verdict"]["findings"][0], f"{record}")
+    _, err = lab("local", *test_lab.QUICK, "--op", "write", "--size", "64", "--depth", "2", "--qps",
+                 "3", "--plant", "early-reuse", "--baseline", "off", status=69)
+    demand("queue pair" in err and "reuse before the acknowledgement" in err, err)
+
+
+def queue_pairs_killed(which):
+    with Server() as server:
+        words = ["--qps", "4", "--threads", "2"]
+        with Process(test_lab.run(server.port, *test_lab.ENDLESS, *words)) as source:
+            wait_until(lambda: test_lab.busy(source) and test_lab.busy(server.process), 20, "work")
+            ends = {"source": source, "target": server.process}
+            os.kill(ends.pop(which).pid, signal.SIGKILL)
+            (other,) = ends.values()
+            status = other.wait(30)
+            text = other.both()
+            demand(status == 69 and "the peer is gone while running" in text, f"{status}\n{text}")
 
 
 def across(net, *words):
@@ -156,6 +226,16 @@ def cases(tap):
     one("bare", bare)
     one("beside_cases", beside_cases)
     one("usage", usage)
+    one("queue_pairs", queue_pairs, qps=(1, 3))
+    one("queue_pairs_threads", queue_pairs, "--wait", "event", qps=(2,), threads=(2,))
+    one("queue_pairs_uc", queue_pairs, "--transport", "uc", ops=("write", "write-imm", "send"))
+    one("queue_pairs_cm", queue_pairs, "--connect", "cm", ops=("write", "read"))
+    one("queue_pairs_selective", queue_pairs, "--signal-every", "16", ops=("write", "send"))
+    for transport in ("rc", "uc", "ud"):
+        one(f"queue_pairs_lossy_{transport}", queue_pairs_lossy, transport)
+    one("queue_pairs_planted", queue_pairs_planted)
+    for which in ("source", "target"):
+        one(f"case_138__killed_{which}_of_many", queue_pairs_killed, which)
     namespaces(tap)
 
 

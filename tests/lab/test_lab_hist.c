@@ -129,6 +129,22 @@ static void lab_hist_next__all_samples(void **state)
     assert_int_equal(buckets, h.samples);
 }
 
+static void lab_hist_merge__as_if_added_to_one(void **state)
+{
+    (void)state;
+    static struct lab_hist a, b, both, none;
+    for (uint64_t i = 0; i < 1000; i++) {
+        lab_hist_add(i % 3 == 0 ? &a : &b, i * i + 7);
+        lab_hist_add(&both, i * i + 7);
+    }
+    lab_hist_merge(&a, &b);
+    assert_memory_equal(&a, &both, sizeof(both));
+    lab_hist_merge(&a, &none);
+    assert_memory_equal(&a, &both, sizeof(both));
+    lab_hist_merge(&none, &a);
+    assert_memory_equal(&none, &both, sizeof(both));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +155,7 @@ int main(void)
         cmocka_unit_test(lab_hist_permille__within_a_thousandth),
         cmocka_unit_test(lab_hist_add__too_long),
         cmocka_unit_test(lab_hist_next__all_samples),
+        cmocka_unit_test(lab_hist_merge__as_if_added_to_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

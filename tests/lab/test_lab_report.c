@@ -38,25 +38,29 @@ static void lab_report_write__has_all(void **state)
 {
     (void)state;
     static const char *const wanted[] = {
-        "tcp + application ack                    direct        1000B     1     10.0     10.0     "
+        "tcp + application ack                    direct        1000B        1     10.0     10.0   "
+        "  "
         "10.0     "
         "10.0 "
         "    10.0       -    0.800    100.0       -   0.010\n",
-        "write completion                         direct        1000B     1      2.5      2.5      "
+        "write completion                         direct        1000B        1      2.5      2.5   "
+        "   "
         "2.5      "
         "2.5 "
         "     2.5       -    1.600    200.0    2.00   0.020\n",
-        "write + application ack                  direct        1000B     1      5.0      5.0      "
+        "write + application ack                  direct        1000B        1      5.0      5.0   "
+        "   "
         "5.0      "
         "5.0 "
         "     5.0    2.00\n",
-        "atomic                                   direct           8B     1      0.5      0.5      "
+        "atomic                                   direct           8B        1      0.5      0.5   "
+        "   "
         "0.5      "
         "0.5 "
         "     0.5       -    0.064   1000.0       -       -\n",
         "  write completion: starts before the work request is posted; stops when its",
-        "write      direct        1000B     1  source",
-        "write      direct        1000B     1  target     0.00     1.00     0.00",
+        "write      direct        1000B        1  source",
+        "write      direct        1000B        1  target     0.00     1.00     0.00",
         "write of 1000 bytes at depth 1, target: retransmitted_packets 3\n",
         "Verdict: passed; RDMA pays for this load",
     };

@@ -40,6 +40,47 @@ static const uint8_t *make(uint64_t sequence)
     return lab_slot_bytes(&p, 1);
 }
 
+static void lab_side_add__sums(void **state)
+{
+    (void)state;
+    struct lab_side a = {.part_ns = {[LAB_PART_COPY] = 3},
+                         .polls = 1,
+                         .wall_ns = 9,
+                         .first_fault = "mine",
+                         .data = {[LAB_DATA_STALE] = 1}};
+    const struct lab_side b = {
+        .part_ns = {[LAB_PART_COPY] = 4, [LAB_PART_POLL] = 5 },
+        .polls = 2,
+        .empty_polls = 3,
+        .wakes = 4,
+        .wall_ns = 100,
+        .user_us = 100,
+        .lost = 5,
+        .duplicates = 6,
+        .resent = 7,
+        .wrong_atomics = 8,
+        .first_fault = "its",
+        .data = {[LAB_DATA_GOOD] = 9, [LAB_DATA_STALE] = 1}
+    };
+    lab_side_add(&a, &b);
+    assert_int_equal(a.part_ns[LAB_PART_COPY], 7);
+    assert_int_equal(a.part_ns[LAB_PART_POLL], 5);
+    assert_int_equal(a.polls, 3);
+    assert_int_equal(a.empty_polls, 3);
+    assert_int_equal(a.wakes, 4);
+    assert_int_equal(a.lost, 5);
+    assert_int_equal(a.duplicates, 6);
+    assert_int_equal(a.resent, 7);
+    assert_int_equal(lab_side_faults(&a), 8 + 2);
+    assert_int_equal(a.data[LAB_DATA_GOOD], 9);
+    assert_int_equal(a.wall_ns, 9);
+    assert_int_equal(a.user_us, 0);
+    assert_string_equal(a.first_fault, "mine");
+    memset(a.first_fault, 0, sizeof(a.first_fault));
+    lab_side_add(&a, &b);
+    assert_string_equal(a.first_fault, "its");
+}
+
 static void lab_side_check__counts_each_kind(void **state)
 {
     (void)state;
@@ -100,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(lab_side_check__counts_each_kind),
+        TEST(lab_side_add__sums),
         TEST(lab_side_check_lossy__lost_is_no_fault),
         TEST(lab_side_json__all_members),
     };
