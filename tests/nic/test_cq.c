@@ -145,6 +145,26 @@ static void case_77(void **state)
     assert_int_equal(nic_deadline(o->nic), UINT64_MAX);
 }
 
+static void cq_push__has_the_time_that_was_told(void **state)
+{
+    struct objects *o = *state;
+    struct nic_sink sink = {0}; /* nothing goes out */
+    struct nic_wc wc[4];
+
+    nic_tell_time(o->nic, 70);
+    push(o, 1, WC_SUCCESS, false);
+    assert_false(nic_output(o->nic, 80, &sink, 1));
+    push(o, 2, WC_WR_FLUSH_ERR, false);
+    nic_input(o->nic, 90, NULL, 0);
+    push(o, 3, WC_SUCCESS, true);
+    nic_advance(o->nic, 100);
+    push(o, 4, WC_SUCCESS, false);
+    nic_advance(o->nic, 110); /* they keep it */
+    assert_int_equal(cq_poll(o->rcq, 4, wc), 4);
+    for (uint64_t i = 0; i < 4; i++)
+        assert_int_equal(wc[i].time_ns, 70 + 10 * i);
+}
+
 static void cq_push__full_is_not_overflow(void **state)
 {
     struct objects *o = *state;
@@ -417,6 +437,7 @@ int main(void)
         CASE(cq_poll__order_and_max),
         CASE(cq_poll__frees_send_slots),
         CASE(case_77),
+        CASE(cq_push__has_the_time_that_was_told),
         CASE(cq_push__full_is_not_overflow),
         CASE(case_74),
         CASE(case_72),
