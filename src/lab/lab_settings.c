@@ -503,7 +503,7 @@ bool lab_settings_has_case(const struct lab_settings *s, unsigned op, uint32_t s
     case LAB_TEMPORARY:
         return sends && size > HEAD_BYTES;
     case LAB_SHARED_POOL:
-        return op == LAB_SEND && s->transport == LAB_RC;
+        return op == LAB_SEND && s->transport != LAB_UC;
     case LAB_INLINE:
         return sends && size <= LAB_MAX_INLINE;
     case LAB_REGISTER: /* what is sent again must be registered still */

@@ -98,7 +98,7 @@ static int start(struct lab_target *t)
     if (t->e->settings.transport != LAB_RC && t->c->op != LAB_SEND)
         return 0; /* the source's own, until it says that they are written; perhaps more than once
                    */
-    if (t->e->settings.transport != LAB_RC) {
+    if (t->e->settings.transport != LAB_RC && t->c->way != LAB_SHARED_POOL) {
         /* More than there are messages: copies take receives, too. */
         for (; t->receives < receives_of(t) && error == 0; t->receives++) {
             uint32_t i = (uint32_t)t->receives;
@@ -109,7 +109,8 @@ static int start(struct lab_target *t)
         }
         return error;
     }
-    for (uint32_t i = 0; i < t->c->depth && error == 0 && t->next + i < t->end; i++)
+    bool offers = t->e->settings.transport == LAB_RC;
+    for (uint32_t i = 0; offers && i < t->c->depth && error == 0 && t->next + i < t->end; i++)
         error = offer(t, t->next + i);
     for (uint32_t i = 0; t->c->way == LAB_SHARED_POOL && error == 0 && i < receives_of(t); i++)
         error = receive_into(t, i, lab_buffers_receive(t->b, i), t->b->mr);
@@ -175,6 +176,19 @@ static int take_unreliable(struct lab_target *t, uint64_t sequence, const uint8_
     }
     /* A full send queue loses the acknowledgement, which the source then asks for again. */
     return lab_queue_has_room(t->q, 1) ? answer(t, sequence) : 0;
+}
+
+/* The same from the shared pool: whichever message it is, it is copied to where that belongs. */
+static int take_datagram_from_pool(struct lab_target *t, const struct lab_done *d)
+{
+    uint64_t sequence = t->c->first + d->imm;
+    uint32_t slot = lab_case_slot(t->e, sequence);
+    if (!d->with_imm || d->bytes != t->c->size)
+        return protocol(t, "a message of another kind");
+    lab_buffers_copy_out(t->b, d->buffer, slot, t->c->size);
+    int error = take_unreliable(t, sequence, lab_slot_bytes(&t->e->rig.pool, slot));
+    return error == 0 ? receive_into(t, d->buffer, lab_buffers_receive(t->b, d->buffer), t->b->mr)
+                      : error;
 }
 
 /* Receives come in the order of arrival, so their slots are not those of the messages. */
@@ -244,7 +258,8 @@ static int take(struct lab_target *t, const struct lab_done *d)
         if (t->c->op != LAB_SEND)
             return protocol(t, "a receive");
         if (!reliable(t))
-            return take_datagram(t, d);
+            return t->c->way == LAB_SHARED_POOL ? take_datagram_from_pool(t, d)
+                                                : take_datagram(t, d);
         if (d->bytes != t->c->size)
             return protocol(t, "a message of another length");
         if (t->c->way == LAB_SHARED_POOL)

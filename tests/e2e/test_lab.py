@@ -235,9 +235,9 @@ def unreliable(transport, *words, size="64,1KiB"):
     right(record, ops, sizes, [1, 4])
 
 
-def lossy(transport):
+def lossy(transport, *words):
     """Nothing is missing in the end, and the record tells what it took."""
-    words = ["--transport", transport, "--baseline", "off", "--size", "1KiB", "--depth", "4"]
+    words = [*words, "--transport", transport, "--baseline", "off", "--size", "1KiB", "--depth", "4"]
     options = ["--fault", "drop=10%,dup=5%,seed=3"]
     record = local(*words, "--retry", "5ms", "--iterations", "100", options=options)
     for case in record["cases"]:
@@ -601,6 +601,14 @@ def cases(tap):
     one("case_139__sizes_uc", many_sizes, "--transport", "uc", op="write,write-imm,send",
         sizes="2,33,65537,1MiB")
     one("case_139__sizes_ud", many_sizes, "--transport", "ud", op="send", sizes="2,31,33,1KiB,4KiB")
+    one("case_139__sizes_ud_shared_receives", many_sizes, "--transport", "ud", "--buffers", "pool",
+        op="send", sizes="2,31,33,1KiB,4KiB")
+    one("case_139__sizes_ud_shared_receives_events", many_sizes, "--transport", "ud", "--buffers",
+        "pool", "--wait", "event", op="send", sizes="2,33,1KiB,4KiB")
+    one("case_139__sizes_shared_receives_events", many_sizes, "--buffers", "pool", "--wait",
+        "event", op="send")
+    one("case_139__sizes_uc_events", many_sizes, "--transport", "uc", "--wait", "event",
+        op="write,write-imm,send", sizes="2,33,65537,8MiB")
     for name, every, depth in (
         ("case_134__each_asks", 1, 4),
         ("case_134__one_in_3_of_4", 3, 4),
@@ -628,6 +636,7 @@ def cases(tap):
     one("path_text", path_text)
     one("lossy_uc", lossy, "uc")
     one("lossy_ud", lossy, "ud")
+    one("lossy_ud_shared_receives", lossy, "ud", "--buffers", "pool")
     one("lossy_rc", lossy_rc)
     for fault, verdict in (("wrong-data", "corrupt"), ("stale-data", "stale")):
         one(f"planted_{fault}", planted, fault, verdict, "write,write-imm,read,send")
