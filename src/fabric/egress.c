@@ -76,9 +76,11 @@ static void launch(struct fabric *f, uint32_t port, uint32_t packet)
     struct port *p = &f->port[port];
     struct packet *k = &f->pool.packet[packet];
     p->busy_until_ps = f->sched.now_ps + frame_ps(f, p, k->bytes);
-    k->at_ps = p->busy_until_ps + p->delay_ps;
+    uint64_t at_ps = p->busy_until_ps + p->delay_ps; /* it has arrived whole */
     if (p->wire.head == PACKET_NONE)
-        sched_put(&f->sched, event_of_port(port, PORT_WIRE), k->at_ps);
+        sched_put(&f->sched, event_of_port(port, PORT_WIRE), at_ps);
+    else
+        f->pool.packet[p->wire.tail].after_ps = at_ps;
     packet_push(&f->pool, &p->wire, packet);
 }
 
@@ -162,10 +164,8 @@ void egress_wire_event(struct fabric *f, uint32_t port)
     struct port *p = &f->port[port];
     uint32_t packet = packet_pop(&f->pool, &p->wire);
     struct packet *k = &f->pool.packet[packet];
-    if (p->wire.head != PACKET_NONE) {
-        struct packet *after = &f->pool.packet[p->wire.head];
-        sched_put(&f->sched, event_of_port(port, PORT_WIRE), after->at_ps);
-    }
+    if (p->wire.head != PACKET_NONE) /* it is not looked at yet: it is in no cache */
+        sched_put(&f->sched, event_of_port(port, PORT_WIRE), k->after_ps);
     f->totals.link_hops++;
     uint32_t to = p->peer;
     struct port *peer = &f->port[to];

@@ -11,7 +11,12 @@
 
 #include "fabric/fabric_priv.h"
 
-enum { MAX_PACKETS = 1 << 24, TAG_BYTES = 4 };
+enum {
+    FAR_PORTS = 200, /* a fabric of more is not in the cache */
+    NEAR_EVENTS = 3, /* asked for in advance */
+    MAX_PACKETS = 1 << 24,
+    TAG_BYTES = 4,
+};
 
 /* Headers: Ethernet with FCS 18, IPv4 20, UDP 8, BTH 12, ICRC 4. Response: IEEE 802.3 31B.3.7. */
 void fabric_defaults(struct fabric_config *config)
@@ -132,10 +137,11 @@ static int nodes_create(struct fabric *f)
     const struct fabric_topology *t = &f->topology;
     f->ports = 2 * t->links;
     f->node = calloc(t->nodes + 1u, sizeof(*f->node));
-    f->port = calloc(f->ports + 1u, sizeof(*f->port));
+    f->port = aligned_alloc(_Alignof(struct port), (f->ports + (size_t)1) * sizeof(*f->port));
     f->waiting = calloc(f->ports + 1u, 1);
     if (f->node == NULL || f->port == NULL || f->waiting == NULL)
         return -ENOMEM;
+    memset(f->port, 0, (f->ports + (size_t)1) * sizeof(*f->port));
     for (uint32_t i = 0; i < 2 * t->links; i++)
         f->node[t->link[i / 2].node[i % 2]].ports++;
     uint32_t first = 0;
@@ -223,6 +229,36 @@ static int hosts_create(struct fabric *f)
     return source_create(f);
 }
 
+/* A large fabric is not in the cache: what an event will look at is asked for when it is known to
+ * be near, and the packet behind it a few events before its turn. */
+static void soon(void *arg, uint32_t id)
+{
+    const struct fabric *f = arg;
+    if (id < f->ports * PORT_EVENTS) {
+        const char *p = (const char *)&f->port[id / PORT_EVENTS];
+        __builtin_prefetch(p);
+        __builtin_prefetch(p + 64);
+    }
+}
+
+static void very_soon(const struct fabric *f, uint32_t i)
+{
+    uint32_t id = sched_due_id(&f->sched, i);
+    if (id >= f->ports * PORT_EVENTS)
+        return;
+    const struct port *p = &f->port[id / PORT_EVENTS];
+    if (id % PORT_EVENTS == PORT_WIRE) {
+        __builtin_prefetch(&f->port[p->peer]);
+        if (p->wire.head != PACKET_NONE)
+            __builtin_prefetch(&f->pool.packet[p->wire.head]);
+    } else if (p->backlog != 0) {
+        const struct queue *q = &p->queue[31 - __builtin_clz(p->backlog)];
+        __builtin_prefetch(&f->pool.packet[q->list.head]);
+        if (p->wire.head != PACKET_NONE)
+            __builtin_prefetch(&f->pool.packet[p->wire.tail]);
+    }
+}
+
 static int build_create(struct fabric *f, uint32_t *bad)
 {
     int rc = nodes_create(f);
@@ -232,6 +268,10 @@ static int build_create(struct fabric *f, uint32_t *bad)
         rc = route_create(f, bad);
     if (rc == 0)
         rc = sched_init(&f->sched, f->ports * PORT_EVENTS + f->hosts + FABRIC_EVENTS);
+    if (f->ports > FAR_PORTS) {
+        f->sched.soon = soon;
+        f->sched.soon_arg = f;
+    }
     uint32_t packets = f->config.max_packets;
     if (rc == 0)
         rc = packet_pool_init(&f->pool, packets != 0 ? packets : packets_wanted(f));
@@ -357,6 +397,7 @@ static bool all_done(const struct fabric *f)
 
 enum fabric_state fabric_run(struct fabric *f, uint64_t max_events)
 {
+    bool far = f->sched.soon != NULL;
     uint64_t limit = f->config.limit_ps != 0 ? f->config.limit_ps : SCHED_MAX_PS / 2;
     for (uint64_t n = 0; n < max_events && f->state == FABRIC_RUNNING; n++) {
         if (all_done(f)) {
@@ -371,6 +412,8 @@ enum fabric_state fabric_run(struct fabric *f, uint64_t max_events)
             break;
         }
         f->totals.events++;
+        for (uint32_t i = 0; far && i < NEAR_EVENTS; i++)
+            very_soon(f, i);
         dispatch(f, id);
         if (f->full)
             f->state = FABRIC_FULL;

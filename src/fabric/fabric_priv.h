@@ -6,6 +6,8 @@
 #ifndef FABRIC_FABRIC_PRIV_H
 #define FABRIC_FABRIC_PRIV_H
 
+#include <stddef.h>
+
 #include "base/heap.h"
 #include "base/rng.h"
 #include "fabric/fabric.h"
@@ -38,10 +40,11 @@ struct port_counts {
     uint64_t max_queue_bytes, paused_received_ps, paused_sent_ps, tx_bytes, ecn_marks, drops;
 };
 
+/* What each frame needs comes first: a cache line, then a queue's. */
 struct port {
-    uint32_t node, peer; /* peer: the port at the other end */
-    uint32_t link;
-    uint32_t mtu_bytes, loss_ppm, corrupt_ppm;
+    _Alignas(64) uint32_t node;
+    uint32_t peer; /* peer: the port at the other end */
+    uint32_t loss_ppm, corrupt_ppm;
     uint8_t backlog;   /* mask: queues that are not empty */
     uint8_t source;    /* mask: of a host, priorities by which it has more to send */
     uint8_t paused;    /* mask: a pause is or may still be in force */
@@ -61,6 +64,7 @@ struct port {
     /* What came in by this port and is in the switch's buffer. */
     uint32_t in_bytes[FABRIC_PRIORITIES], in_headroom[FABRIC_PRIORITIES];
     uint32_t headroom_bytes, alpha_num;
+    uint32_t link, mtu_bytes;
     uint64_t kmin_bytes, kmax_bytes;
     /* For those who watch. */
     uint64_t moved_ps[FABRIC_PRIORITIES];   /* when its queue last sent */
@@ -68,6 +72,8 @@ struct port {
     uint64_t stuck_ps[FABRIC_PRIORITIES];   /* watchdog: paused with a backlog since; 0: not */
     struct port_counts count[FABRIC_PRIORITIES];
 };
+
+_Static_assert(offsetof(struct port, queue) == 64, "a cache line");
 
 /* The next hops towards some hosts: ports[first .. first + count). */
 struct route_group {

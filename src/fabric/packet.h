@@ -26,9 +26,9 @@ enum packet_flag {
 };
 
 struct packet {
-    uint64_t at_ps;   /* when it has arrived whole, while it is on a wire */
-    uint64_t sent_ps; /* of a probe */
-    uint64_t seq;     /* first byte in its flow; of an ACK, all before it has come */
+    uint64_t after_ps; /* when the one behind it on the wire has arrived whole */
+    uint64_t sent_ps;  /* of a probe */
+    uint64_t seq;      /* first byte in its flow; of an ACK, all before it has come */
     uint32_t next;
     uint32_t flow;
     uint32_t dst;     /* index of the host */

@@ -189,6 +189,8 @@ static bool move_on(struct sched *s)
         clear_slot(&s->level[l], i);
         while (id != SCHED_NOTHING) {
             uint32_t next = s->event[id].next;
+            if (l == 0 && s->soon != NULL)
+                s->soon(s->soon_arg, id);
             place(s, id, s->event[id].time_ps);
             id = next;
         }

@@ -48,6 +48,9 @@ struct sched {
     uint32_t serial;
     struct sched_due *due; /* a heap; due[0] is first */
     uint32_t due_count, due_capacity;
+    /* Told of each event that is to come soon; changes nothing. May be NULL. */
+    void (*soon)(void *arg, uint32_t id);
+    void *soon_arg;
     struct sched_level level[SCHED_LEVELS];
 };
 
@@ -59,6 +62,13 @@ void sched_put(struct sched *s, uint32_t id, uint64_t time_ps);
 void sched_remove(struct sched *s, uint32_t id);
 /* Takes the first event out and makes its time the present; SCHED_NOTHING: none is pending. */
 uint32_t sched_next(struct sched *s);
+
+/* The i-th of what is due, in the order of a heap: those of small numbers come soon. SCHED_NOTHING:
+ * not so many are. */
+static inline uint32_t sched_due_id(const struct sched *s, uint32_t i)
+{
+    return i < s->due_count ? s->due[i].id : SCHED_NOTHING;
+}
 
 static inline uint64_t sched_time_ps(const struct sched *s, uint32_t id)
 {
