@@ -23,11 +23,12 @@ LEAF = "{shape: leaf-spine, hosts: 16, "
 # Hosts, topology, workload; what must be reached and what is good, in million link-hops a second
 # with the bare source. Half of it with the engine.
 SIZES = [
-    (16, "{shape: star, hosts: 16}", "{op: incast, to: h15, bytes: 16MiB}", 3.0, 6.0),
-    (64, LEAF + "leaves: 4, spines: 4}", "{op: permutation, bytes: 4MiB}", 1.5, 3.0),
-    (320, LEAF + "leaves: 20, spines: 16}", "{op: permutation, bytes: 1MiB}", 0.8, 2.0),
-    (1024, "{shape: fat-tree, k: 16}", "{op: permutation, bytes: 512KiB}", 0.5, 1.0),
+    (16, "{shape: star, hosts: 16}", "{op: incast, to: h15, bytes: 1MiB, rounds: 16}", 3.0, 6.0),
+    (64, LEAF + "leaves: 4, spines: 4}", "{op: permutation, bytes: 1MiB, rounds: 8}", 1.5, 3.0),
+    (320, LEAF + "leaves: 20, spines: 16}", "{op: permutation, bytes: 1MiB, rounds: 2}", 0.8, 2.0),
+    (1024, "{shape: fat-tree, k: 16}", "{op: permutation, bytes: 1MiB}", 0.5, 1.0),
 ]
+IDLE = "limit: 1ns\n"  # made, and hardly begun
 TWO = ("{shape: star, hosts: 2}", "{op: flow, from: h0, to: h1}")
 HOSTS = {"bare": "{nic: none, cc: dcqcn-paper}", "engine": "{nic: engine}"}
 
@@ -51,7 +52,8 @@ def simulate(build, folder, topology, workload, hosts, limit="", more=()):
     with open(path, "w", encoding="utf-8") as text:
         text.write(f"topology: {topology}\nworkload: [{workload}]\nhosts: {hosts}\n{limit}")
     program = os.path.join(build, "verbena")
-    out, cpu = run([program, "fabric", "run", path, "--out", os.path.join(folder, "out"), *more])
+    command = [program, "fabric", "run", path, "--no-report", *more]
+    out, cpu = run([*command, "--out", os.path.join(folder, "out")])
     hops, memory = re.search(r"(\d+) link-hops, (\d+) KiB", out).groups()
     return int(hops), cpu, int(memory)
 
@@ -59,9 +61,11 @@ def simulate(build, folder, topology, workload, hosts, limit="", more=()):
 def measure(build, folder, size, kind, rounds):
     hosts, topology, workload, must, good = size
     speeds, anchors = [], []
-    _, _, nothing = simulate(build, folder, *TWO, HOSTS[kind], "limit: 1ns\n")
+    once = re.sub(", rounds: [0-9]+", "", workload)  # a flow a host
+    _, _, nothing = simulate(build, folder, *TWO, HOSTS[kind], IDLE)
+    _, _, idle = simulate(build, folder, topology, once, HOSTS[kind], IDLE)
     for _ in range(rounds):
-        _, making, idle = simulate(build, folder, topology, workload, HOSTS[kind], "limit: 1ns\n")
+        _, making, _ = simulate(build, folder, topology, workload, HOSTS[kind], IDLE)
         hops, cpu, _ = simulate(build, folder, topology, workload, HOSTS[kind])
         anchors.append(float(run([os.path.join(build, "tests", "bench", "anchor")])[0]))
         speeds.append(hops / max(cpu - making, 1e-3) / 1e6)
@@ -88,6 +92,13 @@ def measure_trace(build, folder, size, kind, rounds):
     os.unlink(path)
 
 
+def measure_pair(build, folder, kind):
+    """Bytes that a further flow takes before it begins: of engines, two queue pairs and more."""
+    few, many = (f"{{op: permutation, bytes: 1MiB, rounds: {n}}}" for n in (2, 66))
+    memory = [simulate(build, folder, SIZES[1][1], w, HOSTS[kind], IDLE)[2] for w in (few, many)]
+    print(f"an idle flow, {kind}: {(memory[1] - memory[0]) * 1024 / (64 * 64):.0f} bytes")
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -105,6 +116,8 @@ def main():
                 continue
             for kind in HOSTS:
                 one = measure_trace if options.trace else measure
+                if size == SIZES[1] and not options.trace:
+                    measure_pair(options.build, folder, kind)
                 one(options.build, folder, size, kind, options.rounds)
     return 0
 

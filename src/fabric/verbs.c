@@ -37,7 +37,7 @@ static bool takes_receives(const struct fabric *f, uint32_t flow)
 
 struct nic_qp_cap verbs_cap(const struct fabric *f, uint32_t flow, unsigned side)
 {
-    struct nic_qp_cap cap = {1, 1, 1, 1, 0};
+    struct nic_qp_cap cap = {0, 0, 1, 1, 0};
     if (side == engine_asks(f, flow))
         cap.max_send_wr = depth(f, flow);
     else if (takes_receives(f, flow))
