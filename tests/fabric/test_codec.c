@@ -142,6 +142,20 @@ static void pause__frames_of_the_standards(void **state)
     }
 }
 
+static void assert_same_result(const struct fabric_flow_result *a,
+                               const struct fabric_flow_result *b)
+{
+    assert_int_equal(a->start_ps, b->start_ps);
+    assert_int_equal(a->fct_ps, b->fct_ps);
+    assert_int_equal(a->failed_ps, b->failed_ps);
+    assert_int_equal(a->ideal_ps, b->ideal_ps);
+    assert_int_equal(a->retries, b->retries);
+    assert_int_equal(a->rnr_naks, b->rnr_naks);
+    assert_int_equal(a->cnps, b->cnps);
+    assert_int_equal(a->status, b->status);
+    assert_memory_equal(a->state, b->state, sizeof(a->state));
+}
+
 /* Everything at once, and corruption: the same totals, flows and ports; and with bytes, memory in
  * which nothing has moved. */
 static void bytes__change_nothing(void **state)
@@ -178,7 +192,8 @@ static void bytes__change_nothing(void **state)
             rig_end(&r);
         }
         assert_memory_equal(&totals[0], &totals[1], sizeof(totals[0]));
-        assert_memory_equal(results[0], results[1], sizeof(results[0]));
+        for (uint32_t i = 0; i < 8; i++)
+            assert_same_result(&results[0][i], &results[1][i]);
         assert_memory_equal(ports[0], ports[1], sizeof(ports[0]));
         assert_true((totals[0].drops_icrc > 0) == (variant == 3));
         assert_true(totals[0].ecn_marks > 0);
