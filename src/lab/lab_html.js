@@ -75,7 +75,9 @@
 
     /* Without the word that stands above it. */
     function said(summary) {
-        const rest = summary.slice(summary.indexOf("; ") + 1).trim();
+        const at = summary.indexOf("; ");
+        if (at < 0) return "All data were right, and no threshold was missed.";
+        const rest = summary.slice(at + 2);
         return rest.charAt(0).toUpperCase() + rest.slice(1);
     }
 
@@ -385,9 +387,9 @@
                     type: "value",
                     name: "times TCP",
                     minInterval: 1,
-                    axisLabel: { formatter: (v) => format.ratio(2 ** v) },
+                    axisLabel: { formatter: format.power },
                 },
-                tooltip: tip((v) => (v === null ? "\u2013" : format.ratio(2 ** v))),
+                tooltip: tip(format.power),
                 series: lines().map((s) => ({
                     name: s.op,
                     type: "bar",

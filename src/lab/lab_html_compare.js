@@ -15,12 +15,18 @@
     const kind = (row) => row.figure.split(", ").pop();
     const name = (run) => `run ${run.run}`;
 
+    const short = (figure) =>
+        figure
+            .replace("with immediate", "imm")
+            .replace("application ack", "ack")
+            .replace("completion", "compl.");
+
     function say(row, narrow) {
         const figure = row.figure.includes(", ") ? row.figure.split(", ")[0] : row.op;
         const way = row.buffers === "direct" || row.op === "tcp" ? "" : `, ${row.buffers}`;
         const offset = row.offset ? `+${row.offset}` : "";
         const place = `${format.bytes(row.size)}${offset}, depth ${row.depth}${way}`;
-        return narrow ? `${row.op} ${place}` : `${figure}, ${place}`;
+        return narrow ? `${short(figure)}\n${place}` : `${figure}, ${place}`;
     }
 
     function show_head() {
@@ -49,7 +55,6 @@
         let chosen = kinds[0],
             run = runs.length - 1;
         const found = () => rows.filter((r) => kind(r) === chosen && r.marks[run] !== null);
-        const label = (v) => format.ratio(2 ** v);
         chart(where, {
             title: "Change",
             note: "To the right: better than in the first run. To the left: worse.",
@@ -66,7 +71,7 @@
             ],
             describe: () =>
                 `Change of each case's ${chosen} from the first run to ${name(runs[run])}`,
-            height: () => 100 + ROW_PIXELS * found().length,
+            height: (narrow) => 100 + (narrow ? 42 : ROW_PIXELS) * found().length,
             figures: () => ({
                 columns: [
                     "case",
@@ -90,18 +95,18 @@
                     type: "value",
                     name: "times the first run",
                     splitNumber: narrow ? 3 : 8,
-                    axisLabel: { formatter: label },
+                    axisLabel: { formatter: format.power },
                 },
                 yAxis: {
                     type: "category",
                     inverse: true,
                     data: found().map((r) => say(r, narrow)),
-                    axisLabel: { width: narrow ? 130 : 420, overflow: "truncate" },
+                    axisLabel: { width: narrow ? 140 : 420, overflow: "truncate" },
                 },
                 grid: { top: 8 },
                 tooltip: {
                     trigger: "item",
-                    formatter: (p) => `${say(found()[p.dataIndex])}: ${label(p.value)}`,
+                    formatter: (p) => `${say(found()[p.dataIndex])}: ${format.power(p.value)}`,
                 },
                 series: MARKS.map((mark) => ({
                     name: WORDS[mark],

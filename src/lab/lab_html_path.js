@@ -186,21 +186,26 @@ const lab_path = (() => {
         });
     }
 
+    /* Two clocks have no common scale: one end at a time then. */
     function show_scale(where, path) {
+        const two = path().clocks === 2;
+        let only = null;
+        const shown = () => path().steps.filter((s) => only === null || s.end === only);
         return chart(where, {
             title: "To scale",
             note: "When each step began and ended; a dot is a moment.",
             describe: "Begin and end of each step of one operation over time",
-            height: () => 80 + 22 * path().steps.length,
-            figures: () => step_figures(path()),
+            choices: two ? [["By the clock of", ENDS, (value) => (only = value)]] : [],
+            height: () => 80 + 22 * shown().length,
+            figures: () => step_figures({ steps: shown() }),
             make: ({ narrow }) => {
-                const { steps, clocks } = path();
+                const steps = shown();
                 const of = (end, value) => steps.map((s) => (s.end === end ? value(s) : null));
                 return {
                     grid: { top: 8 },
                     xAxis: {
                         type: "value",
-                        name: `since the first step${clocks === 2 ? " at that end" : ""}`,
+                        name: `since the first step${two ? " at that end" : ""}`,
                         min: 0,
                         splitNumber: narrow ? 3 : 8,
                         axisLabel: { formatter: format.time },
@@ -263,7 +268,9 @@ const lab_path = (() => {
         const where = section(
             "The path of one operation",
             "Who did what, when, what that proves and what not. Times are since the first " +
-                "step, by the one clock of the machine.",
+                (paths[0].clocks === 2
+                    ? "step at that end, by its own clock; the two are never compared."
+                    : "step, by the one clock of the machine."),
         );
         let at = 0;
         const walk = el("div");
@@ -348,17 +355,25 @@ const lab_experiments = (() => {
         };
     }
 
+    const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+    /* So far from one another that the small ones would not be seen? */
+    function far(values) {
+        const some = values.filter((v) => v > 0);
+        return Math.max(...some) > 30 * Math.min(...some);
+    }
+
     /* Bars of what the trials have: a median, or a throughput. */
     function draw(where, experiment, trials, kind) {
         const value = (t) => kind.value(t) ?? null;
         return chart(where, {
             title: `${experiment.name}: ${kind.title}`,
             describe: `${kind.title} of each way of the experiment ${experiment.name}`,
-            height: () => 90 + 34 * trials().length,
+            height: (narrow) => 90 + (narrow ? 56 : 34) * trials().length,
             figures: () => figures(trials()),
             make: ({ narrow }) => ({
                 xAxis: {
-                    type: "value",
+                    type: far(trials().map(value)) ? "log" : "value",
                     name: kind.title,
                     splitNumber: narrow ? 3 : 6,
                     axisLabel: { formatter: kind.text },
@@ -394,7 +409,7 @@ const lab_experiments = (() => {
         if (experiments.length === 0) return;
         const where = section(
             "Experiments",
-            "One thing about RDMA each, shown by doing it in " + "several ways.",
+            "One thing about RDMA each, shown by doing it in several ways.",
         );
         for (const x of experiments) {
             const all = x.trials || [],
@@ -408,8 +423,8 @@ const lab_experiments = (() => {
                 el("h3", { text: x.name }),
                 el("p", { text: x.about || "" }),
                 el("p", {
-                    class: x.passed === false ? "bad-text" : "good-text",
-                    text: x.summary || "",
+                    class: `claim ${x.passed === false ? "bad" : "good"}`,
+                    text: sentence(x.summary || ""),
                 }),
             );
             const words = el("div");

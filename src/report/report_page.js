@@ -55,6 +55,8 @@ const report = (() => {
             g < 0.9995 ? scaled(g * 1e6, ["kbit/s", "Mbit/s"], 1000, 3) : `${number(g)} Gbit/s`,
         ),
         ratio: known((r) => `\u00d7${number(r)}`),
+        /* Of an axis in powers of two: as far to twice as to half. */
+        power: known((v) => (v < 0 ? `\u00f7${number(2 ** -v)}` : `\u00d7${number(2 ** v)}`)),
         percent: known((p) => `${number(p)} %`),
     };
 
@@ -112,10 +114,15 @@ const report = (() => {
         return node;
     }
 
-    /* Columns: texts, or {name, number: true} (right), or {name, wide: true}. Cells: texts or
-     * nodes. */
-    function table(parent, { caption, columns, rows }) {
-        const heads = columns.map((c) => (typeof c === "string" ? { name: c } : c));
+    /* Columns: texts, or {name, number: true} (right), or {name, wide: true}; one of which no row
+     * has anything is left out. Cells: texts or nodes. */
+    function table(parent, { caption, columns, rows: given }) {
+        const empty = (value) => value === undefined || value === null || value === "\u2013";
+        const has = columns.map((_, i) => i === 0 || given.some((row) => !empty(row[i])));
+        const rows = given.map((row) => row.filter((_, i) => has[i]));
+        const heads = columns
+            .filter((_, i) => has[i])
+            .map((c) => (typeof c === "string" ? { name: c } : c));
         const kind = (c) => (c.number ? "n" : c.wide ? "w" : null);
         const cell = (value, c) =>
             el("td", { class: kind(c) }, value instanceof Node ? value : String(value ?? "\u2013"));
@@ -208,7 +215,7 @@ const report = (() => {
         const axis = {
             axisLine: { show: true, lineStyle: { color: line } },
             axisTick: { lineStyle: { color: line } },
-            axisLabel: { color: quiet, fontSize: 12, hideOverlap: true },
+            axisLabel: { color: quiet, fontSize: 12, hideOverlap: true, lineHeight: 15 },
             nameTextStyle: { color: quiet, fontSize: 12 },
             splitLine: { lineStyle: { color: line, opacity: 0.6 } },
             minorSplitLine: { show: false },

@@ -118,6 +118,12 @@ for (let n = walk.nextNode(); n; n = walk.nextNode()) {
             say(`cut off: '${what}'`);
     }
 }
+for (const e of document.querySelectorAll("select, button, .plot, .scroll, summary")) {
+    const r = e.getBoundingClientRect(), p = e.parentElement.closest("figure, section, main");
+    const box = p ? p.getBoundingClientRect() : r;
+    if (r.width > 0 && (r.right > box.right + 1 || r.left < box.left - 1))
+        say(`wider than what it is in: ${e.tagName} '${e.textContent.slice(0, 40)}'`);
+}
 for (const [what, left, , right] of texts)
     if (left < -1 || right > innerWidth + 1)
         say(`beside the window: '${what}'`);

@@ -39,6 +39,8 @@ PAGES = (
     ("fetches", "it fetches", {"body": '<img alt="x" src="http://127.0.0.1:9/x.png">'}),
     ("scrolls_sideways", "pixels wide", {"body": '<p style="width: 1500px">wide</p>'}),
     ("one_over_other", "one over the other: 'the first", {"body": TWO + TWO}),
+    ("wide_select", "wider than what it is in", {
+        "body": '<figure style="width: 50px"><select><option>a long choice</select></figure>'}),
     ("small_text", "too small, 9px", {"body": '<p style="font-size: 9px">small</p>'}),
     ("pale_text", "too pale", {"body": '<p style="color: #ccc">pale</p>'}),
     ("cut_off", "cut off: 'outside'", {"body": chart(svg=SHAPES + '<text x="180" y="50">outside</text>'),

@@ -86,6 +86,18 @@ def path(browser, folder):
     demand(browser.choose() >= 5, "few choices")
 
 
+def experiments(browser, folder):
+    page, record = lab("experiment", "experiment", folder, "--timeout", "30s")
+    seen = browser.read(page)
+    names = [x["name"] for x in record["experiments"]]
+    sections(seen, ["Experiments", *names])
+    for experiment in record["experiments"]:
+        summary = experiment["summary"]
+        demand(summary[1:] in seen["text"], f"no '{summary}' on the page")
+    browser.page(page, 400)
+    demand(browser.choose() > 3, "few choices")
+
+
 def verdicts(browser, folder):
     """The worst is at the top, in words."""
     for name, status, words, text in (
@@ -111,7 +123,7 @@ def cannot_write(folder):
 
 def in_browser(tap, folder):
     with Browser() as browser:
-        for case in (whole, figures, copies, one_case, path, verdicts):
+        for case in (whole, figures, copies, one_case, path, experiments, verdicts):
             tap.run(case.__name__, case, browser, folder)
 
 
