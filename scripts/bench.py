@@ -45,7 +45,7 @@ def own_namespace():
     if os.environ.get("BENCH_INSIDE") != "1":
         os.environ["BENCH_INSIDE"] = "1"
         user = [] if os.geteuid() == 0 else ["--map-root-user"]
-        me = [sys.executable, os.path.abspath(__file__)] + sys.argv[1:]
+        me = [sys.executable, os.path.abspath(sys.argv[0])] + sys.argv[1:]
         os.execvp("unshare", ["unshare", "--net", *user, *me])
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 

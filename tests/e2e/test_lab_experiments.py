@@ -8,6 +8,8 @@ Nothing here judges a time.
 
 import json
 import os
+import re
+import shutil
 import signal
 import sys
 
@@ -100,6 +102,21 @@ def beside_cases():
                  "does not prove", "Verdict: passed"):
         demand(text in out, f"no '{text}' in:\n{out}")
     demand(err == "", err)
+
+
+def beside_perftest():
+    """Each operation measured by both in the same run; the ratios are told, and nothing is made of
+    them: see ./run bench-lab."""
+    if not shutil.which("ib_write_lat"):
+        raise e2e.Skip("no perftest here")
+    script = os.path.join(e2e.ROOT, "scripts", "bench_lab.py")
+    command = [script, "--verbena", e2e.VERBENA, "--rounds", "1", "--iterations", "300"]
+    status, out, err = e2e.run(command, LIMIT_SECONDS)
+    demand(status == 0, out + err)
+    rows = re.findall(r"^(\w+ (?:latency|throughput)) +(\d+) +(?:us|Gbit/s) (.*)$", out, re.MULTILINE)
+    demand(len(rows) == 13, out)
+    demand(all(float(x) > 0 for row in rows for x in row[2].split()), out)
+    return "lab / perftest: " + ", ".join(f"{n} {b} B {v.split()[2]}" for n, b, v in rows)
 
 
 def usage():
@@ -225,6 +242,7 @@ def cases(tap):
     one("experiment_sizes", experiment_sizes)
     one("bare", bare)
     one("beside_cases", beside_cases)
+    one("beside_perftest", beside_perftest)
     one("usage", usage)
     one("queue_pairs", queue_pairs, qps=(1, 3))
     one("queue_pairs_threads", queue_pairs, "--wait", "event", qps=(2,), threads=(2,))
