@@ -48,8 +48,12 @@ static int await(struct lab_cm *cm, struct lab_end *e, enum rdma_cm_event_type t
             {.fd = e->control.fd,   .events = POLLIN}
         };
         struct rdma_cm_event *event;
-        if (lab_now_ns() > deadline)
-            return fail(e, ETIMEDOUT, rdma_event_str(type));
+        if (lab_now_ns() > deadline) {
+            snprintf(e->message, sizeof(e->message), "connect: no %s for %llu ms while %s",
+                     rdma_event_str(type), (unsigned long long)(e->settings.timeout_ns / 1000000),
+                     e->control.doing);
+            return -ETIMEDOUT;
+        }
         if (poll(p, 2, 50) <= 0)
             continue;
         if ((p[0].revents & POLLIN) == 0) {

@@ -132,6 +132,18 @@ static int write_text(const json_t *record, FILE *out)
     return failed;
 }
 
+/* What was written is on the disk only when closing it went well. code, or that it has failed. */
+static int write_file(const char *option, const char *name, FILE *out,
+                      int (*write)(const json_t *record, FILE *out), const json_t *record, int code)
+{
+    int failed = write(record, out);
+    if (out != stdout && fclose(out) != 0 && failed == 0)
+        failed = -errno;
+    return failed == 0 ? code
+                       : complain(EXIT_FAILED, "--%s: cannot write '%s': %s", option, name,
+                                  strerror(-failed));
+}
+
 /* What cannot be written is told, and the run has failed. */
 static int write_record(const json_t *record, int (*write)(const json_t *record, FILE *out),
                         bool broken_off)
@@ -143,17 +155,10 @@ static int write_record(const json_t *record, int (*write)(const json_t *record,
     int failed = json_file == stdout ? 0 : write(record, stdout);
     if (failed != 0)
         code = complain(EXIT_FAILED, "cannot write the report: %s", strerror(-failed));
-    failed = json_file != NULL ? lab_record_write(record, json_file) : 0;
-    /* What was written is on the disk only when closing it went well. */
-    if (json_file != NULL && json_file != stdout && fclose(json_file) != 0 && failed == 0)
-        failed = -errno;
-    json_file = NULL;
-    if (failed != 0)
-        code = complain(EXIT_FAILED, "--json: cannot write '%s': %s", end.settings.json,
-                        strerror(-failed));
-    if (html_file != NULL && (failed = lab_html_write(record, html_file)) != 0)
-        code = complain(EXIT_FAILED, "--html: cannot write '%s': %s", end.settings.html,
-                        strerror(-failed));
+    if (json_file != NULL)
+        code = write_file("json", end.settings.json, json_file, lab_record_write, record, code);
+    if (html_file != NULL)
+        code = write_file("html", end.settings.html, html_file, lab_html_write, record, code);
     return code;
 }
 
