@@ -15,6 +15,7 @@
 #include "fabric/engine.h"
 #include "wire/aeth.h"
 #include "wire/roce.h"
+#include "wire/rtt.h"
 
 enum {
     QPN_SLOT = 1,
@@ -49,6 +50,29 @@ static void count_retry(const struct fabric *f, struct flow *w, const struct roc
     ef->next_psn = psn_add(h->bth.psn, psns).v;
 }
 
+static bool is_request(const struct roce_headers *h)
+{
+    return (opcode_info(h->bth.opcode)->flags & OPF_RESPONSE) == 0;
+}
+
+/* CNPs, and the probes of congestion control, which are to QP 1, are not of the flow's bytes. */
+static enum packet_kind kind_of(const struct train_packet *p)
+{
+    if (p->h.bth.opcode == OPCODE_CNP || p->h.bth.dest_qp == QPN_GSI)
+        return PACKET_CNP;
+    return is_request(&p->h) || p->payload_bytes != 0 ? PACKET_DATA : PACKET_ACK;
+}
+
+/* Its payload matters, and a frame has none: the packet's fields for probes hold it. */
+static void note_probe(struct packet *k, const uint8_t *mad)
+{
+    struct rtt_mad m;
+    rtt_parse(mad, &m);
+    k->seq = m.stamp_ns;
+    k->sent_ps = m.held_ns;
+    k->flags |= m.answer ? 0 : PACKET_PROBE;
+}
+
 static void sink_train(struct nic_sink *sink, const struct train *t)
 {
     struct engine *g = (struct engine *)((char *)sink - offsetof(struct engine, sink));
@@ -64,8 +88,8 @@ static void sink_train(struct nic_sink *sink, const struct train *t)
             f->full = true;
             return;
         }
-        bool request = (opcode_info(from->h.bth.opcode)->flags & OPF_RESPONSE) == 0;
-        if (request)
+        enum packet_kind kind = kind_of(from);
+        if (kind != PACKET_CNP && is_request(&from->h))
             count_retry(f, w, &from->h);
         f->headers[packet] = from->h;
         f->pool.packet[packet] = (struct packet){
@@ -75,12 +99,14 @@ static void sink_train(struct nic_sink *sink, const struct train *t)
             .hash = forth ? w->hash : w->back_hash,
             .bytes = (uint16_t)(codec_frame_bytes(f) +
                                 roce_packet_bytes(from->h.bth.opcode, from->payload_bytes)),
-            .payload_bytes = (uint16_t)from->payload_bytes,
-            .kind = request || from->payload_bytes != 0 ? PACKET_DATA : PACKET_ACK,
+            .payload_bytes = kind == PACKET_CNP ? 0 : (uint16_t)from->payload_bytes,
+            .kind = (uint8_t)kind,
             .dscp = dscp,
             .pcp = f->config.hosts.vlan ? dscp / 8 : 0,
             .priority = dscp / 8,
         };
+        if (from->h.bth.dest_qp == QPN_GSI)
+            note_probe(&f->pool.packet[packet], t->span[from->first_span].addr);
         if (f->frame != NULL)
             codec_build(f, packet, t, from);
         packet_push(&f->pool, &g->out[dscp / 8], packet);
@@ -94,6 +120,16 @@ static void wants_by(struct engine *g, uint64_t deadline_ns)
         g->source.engine_ps = at;
 }
 
+/* What congestion control has to say goes out at once, whatever waits. */
+static void put_urgent(struct fabric *f, struct engine *g)
+{
+    while (nic_output_urgent(g->nic, engine_now_ns(f), &g->sink, TRAIN_MAX_PACKETS))
+        continue;
+    for (unsigned i = 0; i < FABRIC_PRIORITIES; i++)
+        if (g->out[i].head != PACKET_NONE)
+            f->port[g->endpoint->port].source |= (uint8_t)(1u << i);
+}
+
 /* After anything that the engine was told: what came out, and when it wants to hear again. */
 static void settle(struct fabric *f, struct engine *g)
 {
@@ -104,10 +140,12 @@ static void settle(struct fabric *f, struct engine *g)
     if (deadline != UINT64_MAX)
         wants_by(g, deadline);
     source_arm(f, g->endpoint);
-    if (!nic_has_output(g->nic))
-        return;
-    f->port[g->endpoint->port].source |= g->priorities;
-    egress_kick(f, g->endpoint->port);
+    if (f->config.hosts.cc != NULL)
+        put_urgent(f, g);
+    if (nic_has_output(g->nic))
+        f->port[g->endpoint->port].source |= g->priorities;
+    if (f->port[g->endpoint->port].source != 0)
+        egress_kick(f, g->endpoint->port);
 }
 
 static uint32_t engine_pull(struct fabric *f, struct endpoint *e, unsigned priority)
@@ -121,6 +159,8 @@ static uint32_t engine_pull(struct fabric *f, struct endpoint *e, unsigned prior
         wants_by(g, deadline);
         source_arm(f, e);
     }
+    if (f->config.hosts.cc != NULL)
+        put_urgent(f, g);
     struct port *p = &f->port[e->port];
     for (unsigned i = 0; i < FABRIC_PRIORITIES; i++) /* trains of others may have come by the way */
         if (g->out[i].head != PACKET_NONE)
@@ -146,7 +186,7 @@ static void note_answer(struct fabric *f, const struct flow *w, const struct roc
 
 /* What a host without bytes makes of it. */
 static void receive_headers(const struct fabric *f, const struct endpoint *e, uint32_t packet,
-                            struct rx_packet *rx)
+                            uint8_t mad[MAD_BYTES], struct rx_packet *rx)
 {
     const struct packet *k = &f->pool.packet[packet];
     const struct flow *w = &f->flow[k->flow];
@@ -161,19 +201,33 @@ static void receive_headers(const struct fabric *f, const struct endpoint *e, ui
         .hop_limit = 64,
         .icrc_ok = (k->flags & PACKET_BROKEN) == 0,
     };
+    if (rx->h.bth.dest_qp != QPN_GSI)
+        return;
+    const struct engine_flow *ef = &f->engine_flow[k->flow];
+    const struct rtt_mad m = {
+        .answer = (k->flags & PACKET_PROBE) == 0,
+        .to_qpn = ef->qp[forth]->qpn,
+        .from_qpn = ef->qp[!forth]->qpn,
+        .stamp_ns = k->seq,
+        .held_ns = k->sent_ps,
+    };
+    rtt_build(&m, mad);
+    rx->payload = mad;
+    rx->payload_bytes = MAD_BYTES;
 }
 
 static void engine_receive(struct fabric *f, struct endpoint *e, uint32_t packet)
 {
     struct engine *g = engine_of(e);
     struct rx_packet rx;
+    uint8_t mad[MAD_BYTES];
     struct flow *w = &f->flow[f->pool.packet[packet].flow];
     uint32_t payload_bytes = f->pool.packet[packet].payload_bytes;
     bool parsed = true;
     if (f->frame != NULL)
         parsed = codec_parse(f, packet, &rx);
     else
-        receive_headers(f, e, packet, &rx);
+        receive_headers(f, e, packet, mad, &rx);
     if (parsed)
         nic_input(g->nic, engine_now_ns(f), &rx, 1);
     if (!parsed || !rx.icrc_ok) {
@@ -226,6 +280,10 @@ static int device_create(struct fabric *f, uint32_t host, const struct device_si
         .max_rd_atomic = size->rd_atomic != 0 ? size->rd_atomic : 1,
         .max_slots = QPN_SLOT + 1,
         .train = f->train,
+        .congestion = {.algorithm = f->config.hosts.cc,
+                       .line_bps = f->topology.link[f->port[e->port].link].rate_bps,
+                       .cnp_interval_ns = f->config.hosts.cnp_interval_ps / 1000,
+                       .cnp_class = (uint8_t)(f->config.hosts.cnp_priority << 5)},
     };
     if (g == NULL)
         return -ENOMEM;
@@ -429,6 +487,7 @@ void engine_result(const struct fabric *f, uint32_t flow, struct fabric_flow_res
     out->failed_ps = ef->failed_ps;
     out->status = ef->status;
     out->rnr_naks = ef->rnr_naks;
+    out->cnps = ef->qp[0]->congestion.cnps + ef->qp[1]->congestion.cnps;
     for (unsigned side = 0; side < 2; side++)
         out->state[side] = (uint8_t)ef->qp[side]->state;
 }

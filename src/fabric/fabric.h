@@ -117,7 +117,7 @@ struct fabric_switches {
 };
 
 struct fabric_hosts {
-    bool engine; /* hosts are NIC engines: each flow a pair that writes. cc is none */
+    bool engine; /* hosts are NIC engines: each flow is a pair */
     bool vlan;   /* frames have a tag, with the priority; 4 bytes more than what is said here */
     uint32_t payload_bytes; /* of a full packet */
     uint32_t header_bytes;  /* of each data frame, as buffers count it */

@@ -290,12 +290,8 @@ static bool read_hosts(struct reader *r, const struct field *root, struct fabric
     if (cc != NULL && !r->failed)
         h->cc = *owned = strdup(cc);
     reader_get(r, &f, "nic", &value);
-    h->engine =
-        reader_choice(r, &value, "none engine", h->cc == NULL || strcmp(h->cc, "none") == 0) == 1;
-    if (h->engine && h->cc != NULL && strcmp(h->cc, "none") != 0)
-        return reader_fail(r, &value,
-                           "the engine has no congestion control here, cc none is expected");
-    if (h->engine)
+    h->engine = reader_choice(r, &value, "none engine", 1) == 1;
+    if (h->engine && h->cc != NULL && strcmp(h->cc, "none") == 0)
         h->cc = NULL;
     uint32_t mtu = h->payload_bytes;
     reader_get(r, &f, "payload", &value);

@@ -235,7 +235,9 @@ BYTES = {
     "verbs": ("verbs.yaml", STALLED),
     "tags": ("verbs.yaml", STALLED, "hosts.vlan=on", "switches.trust=pcp", "switches.pause=link"),
     "corrupt": ("verbs.yaml", STALLED, "faults.0.fault=link-corrupt", "faults.0.corrupt=1%"),
-    "mixed": ("mixed.yaml", 0, "hosts.nic=engine", "hosts.cc=none"),
+    "mixed": ("mixed.yaml", 0, "hosts.cc=none"),
+    "dcqcn": ("mixed.yaml", 0),
+    "ztr": ("mixed.yaml", 0, "hosts.cc=ztr-template"),
     "mtu": (os.path.join(SCENARIOS, "mtu-mismatch.yaml"), STALLED),
     "flap": (os.path.join(SCENARIOS, "link-flap.yaml"), 0),
 }
@@ -361,8 +363,12 @@ def cases(tap):
     tap.run("examples_are_all_here", examples_are_all_here)
     for function in (one_flow, incast_drains, congestion_control, ring, verbs, trace):
         tap.run(function.__name__, function)
-    tap.run("same_bytes", same_bytes, "mixed.yaml", "mixed.fnv")
-    engine = ["--set", "hosts.nic=engine", "--set", "hosts.cc=none"]
+    bare = ["--set", "hosts.nic=none"]
+    tap.run("same_bytes", same_bytes, "mixed.yaml", "mixed.fnv", *bare)
+    tap.run("same_bytes_dcqcn", same_bytes, "mixed.yaml", "mixed-dcqcn.fnv")
+    ztr = ["--set", "hosts.cc=ztr-target"]
+    tap.run("same_bytes_ztr", same_bytes, "mixed.yaml", "mixed-ztr.fnv", *ztr)
+    engine = ["--set", "hosts.cc=none"]
     tap.run("same_bytes_engine", same_bytes, "mixed.yaml", "mixed-engine.fnv", *engine)
     tap.run("same_bytes_verbs", lambda: same_bytes("verbs.yaml", "verbs.fnv", status=STALLED))
     for name, row in BYTES.items():
