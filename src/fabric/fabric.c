@@ -67,9 +67,8 @@ static bool config_sane(const struct fabric_config *c)
            s->kmin_bytes <= s->kmax_bytes && s->pmax_ppm <= 1000000 && h->payload_bytes >= 1 &&
            h->payload_bytes + h->header_bytes <= FABRIC_MAX_FRAME_BYTES &&
            h->ack_priority < FABRIC_PRIORITIES && h->cnp_priority < FABRIC_PRIORITIES &&
-           (!h->engine || engine_payload(h->payload_bytes)) && h->retry <= 7 &&
-           h->rnr_retry <= 7 && (!c->bytes || h->engine) &&
-           (c->watchdog == WATCHDOG_OFF || c->detect_ps > 0) &&
+           (!h->engine || engine_payload(h->payload_bytes)) && h->retry <= 7 && h->rnr_retry <= 7 &&
+           (!c->bytes || h->engine) && (c->watchdog == WATCHDOG_OFF || c->detect_ps > 0) &&
            (c->on_sample == NULL || c->sample_ps > 0);
 }
 

@@ -334,7 +334,11 @@ REFUSED = {
     ),
     "cc_unknown": ([*IMPORT, "hpcc-compat", "--cc", "cubic", *OUT], USAGE, "'cubic' is unknown"),
     "cc_for_scenario": (["run", STAR, "--cc", "none", *OUT], USAGE, "for imports"),
-    "bytes_of_nobody": (["run", STAR, "--bytes", *OUT], UNAVAILABLE, "--bytes: these hosts have no"),
+    "bytes_of_nobody": (
+        ["run", STAR, "--bytes", "--set", "hosts.nic=none", *OUT],
+        UNAVAILABLE,
+        "--bytes: these hosts have no",
+    ),
     "trace_nothing": (["trace"], USAGE, "no file given"),
     "trace_of_none": (["trace", STAR], UNAVAILABLE, "mixed.yaml: it is no trace"),
     "trace_no_file": (["trace", "no-such"], UNAVAILABLE, "no-such: No such file"),
