@@ -295,7 +295,7 @@ def thresholds():
 def usage():
     for words, says in (
         ([], "no command"),
-        (["measure"], "local, path, experiment, serve, run, mpi or key"),
+        (["measure"], "local, path, experiment, serve, run, mpi, history or key"),
         (["path", "--depth", "2"], "unrecognized option"),
         (["--nic", "other", "local"], "neither verbena nor system"),
         (["local", "--size", "1"], "--size: 1 is too small"),
@@ -322,7 +322,7 @@ def every_option_documented():
     with open(page, encoding="utf-8") as text:
         manual = set(re.findall(r"\*(--[a-z0-9-]+)\*", text.read()))
     offered = set()
-    for words in ([], ["local"], ["path"], ["experiment"], ["run"], ["serve"], ["mpi"]):
+    for words in ([], ["local"], ["path"], ["experiment"], ["run"], ["serve"], ["mpi"], ["history"]):
         out, _ = lab(*words, "--help")
         offered |= set(re.findall(r"(--[a-z0-9-]+)", out))
     demand(manual == offered - {"--usage"}, f"only one has {manual ^ offered}")
