@@ -27,7 +27,7 @@ static uint32_t headroom(const struct fabric *f, const struct port *p)
                       (uint64_t)c->response_quanta * FABRIC_QUANTUM_BYTES);
 }
 
-void buffer_init(struct fabric *f, struct switch_state *s)
+uint64_t buffer_init(struct fabric *f, struct switch_state *s)
 {
     const struct fabric_switches *c = &f->config.switches;
     const struct node *n = &f->node[s->node];
@@ -47,6 +47,7 @@ void buffer_init(struct fabric *f, struct switch_state *s)
         taken += (uint64_t)classes * p->headroom_bytes + c->reserve_bytes;
     }
     s->shared_bytes = c->buffer_bytes > taken ? c->buffer_bytes - taken : 0;
+    return taken;
 }
 
 uint64_t buffer_threshold(const struct fabric *f, const struct switch_state *s,

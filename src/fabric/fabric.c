@@ -182,7 +182,7 @@ static void map(const struct fabric *f, struct switch_state *s)
     }
 }
 
-static int switches_create(struct fabric *f)
+static int switches_create(struct fabric *f, uint32_t *bad)
 {
     f->sw = calloc(f->switches + 1u, sizeof(*f->sw));
     if (f->sw == NULL)
@@ -195,9 +195,10 @@ static int switches_create(struct fabric *f)
         rng_init(&s->rng, f->config.seed ^ (i + UINT64_C(1)) << 20);
         s->ecmp_seed = rng_next(&s->rng);
         map(f, s);
-        buffer_init(f, s);
+        uint64_t taken = buffer_init(f, s);
+        *bad = taken < UINT32_MAX ? (uint32_t)taken : UINT32_MAX;
         if (s->shared_bytes == 0)
-            return -EINVAL;
+            return -ENOSPC;
     }
     return 0;
 }
@@ -262,7 +263,7 @@ static int build_create(struct fabric *f, uint32_t *bad)
 {
     int rc = nodes_create(f);
     if (rc == 0)
-        rc = switches_create(f);
+        rc = switches_create(f, bad);
     if (rc == 0)
         rc = route_create(f, bad);
     if (rc == 0)

@@ -250,7 +250,9 @@ struct fabric_totals {
 void fabric_defaults(struct fabric_config *config);
 /*
  * 0, -ENOMEM, -EINVAL (the caller checks what it gives: names and lines are not known here), or
- * -EHOSTUNREACH: there is no way for flow *bad. What config, topology and flows point to must stay.
+ * -EHOSTUNREACH: there is no way for flow *bad, or -ENOSPC: reserve and headroom of a switch's
+ * ports take *bad bytes, and its buffer has no more. What config, topology and flows point to must
+ * stay.
  */
 int fabric_create(const struct fabric_config *config, const struct fabric_topology *topology,
                   const struct fabric_flow *flows, uint32_t flow_count, struct fabric **out,

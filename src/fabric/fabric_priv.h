@@ -224,7 +224,8 @@ uint64_t pause_received_ps(const struct fabric *f, uint32_t port, unsigned prior
 uint64_t pause_sent_ps(const struct fabric *f, uint32_t port, unsigned priority);
 
 /* buffer.c: what a switch has room for. */
-void buffer_init(struct fabric *f, struct switch_state *s);
+/* What reserve and headroom take of it. */
+uint64_t buffer_init(struct fabric *f, struct switch_state *s);
 /* Takes a frame in, pausing its sender if need be; false: there is no room. */
 bool buffer_admit(struct fabric *f, struct switch_state *s, uint32_t egress, struct packet *p);
 void buffer_release(struct fabric *f, struct switch_state *s, struct packet *p);

@@ -116,6 +116,7 @@ static bool read_topology(struct words *w, struct scenario *s)
         return false;
     if (nodes < 2)
         return complain(w, "nodes", "%" PRIu32 ", at least 2 are expected", nodes);
+    s->line = s->topology_line = w->line;
     for (uint32_t i = 0; i < nodes; i++) {
         char name[SCENARIO_NAME_BYTES];
         snprintf(name, sizeof(name), "%" PRIu32, i);
@@ -141,6 +142,7 @@ bool scenario_import_topology(struct scenario *s, const char *path, struct scena
     struct words w;
     if (!begin(&w, path, error))
         return false;
+    s->topology_path = strdup(path);
     bool ok = read_topology(&w, s);
     fclose(w.file);
     return ok;
@@ -176,6 +178,7 @@ static bool read_flow(struct words *w, struct scenario *s)
         flow.start_ps > 3600 * 1000 * FABRIC_MS)
         return complain(w, "start", "'%s' is not a time in seconds, up to 3600", w->word);
     flow.priority = (uint8_t)priority;
+    s->line = w->line;
     return scenario_add_flow(s, &flow) || complain(w, "flows", "too many for the memory");
 }
 
@@ -186,6 +189,7 @@ bool scenario_import_flows(struct scenario *s, const char *path, struct scenario
     if (!begin(&w, path, error))
         return false;
     bool ok = number(&w, "flows", FABRIC_MAX_FLOWS, &flows);
+    s->line = w.line;
     for (uint32_t i = 0; ok && i < flows; i++)
         ok = read_flow(&w, s);
     fclose(w.file);

@@ -114,6 +114,11 @@ void reader_get(struct reader *r, const struct field *f, const char *key, struct
     *out = found;
 }
 
+unsigned reader_line(const struct field *f)
+{
+    return f->set == NULL && f->node != NULL ? (unsigned)f->node->start_mark.line + 1 : 0;
+}
+
 bool reader_present(const struct reader *r, const struct field *f)
 {
     size_t n = strlen(f->path);

@@ -36,6 +36,8 @@ void reader_close(struct reader *r);
 void reader_root(struct reader *r, struct field *out);
 /* The value of a key; the field may be absent, its key too. */
 void reader_get(struct reader *r, const struct field *f, const char *key, struct field *out);
+/* Where the field is; 0: it is not in the file. */
+unsigned reader_line(const struct field *f);
 bool reader_present(const struct reader *r, const struct field *f);
 /* The field is a mapping (or absent) with no other keys than these, separated by spaces. */
 bool reader_keys(struct reader *r, const struct field *f, const char *keys);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,9 @@ void scenario_free(struct scenario *s)
     free(s->mapping);
     free(s->fault);
     free(s->name);
+    free(s->node_line);
+    free(s->flow_line);
+    free(s->topology_path);
     memset(s, 0, sizeof(*s));
 }
 
@@ -54,6 +58,11 @@ bool scenario_add_node(struct scenario *s, bool is_switch, const char *name)
     if (names == NULL)
         return false;
     s->name = names;
+    uint32_t *lines = grown(s->node_line, n, &s->node_line_capacity, sizeof(*lines));
+    if (lines == NULL)
+        return false;
+    s->node_line = lines;
+    s->node_line[n] = s->line;
     s->is_switch[n] = is_switch;
     memset(s->name[n], 0, sizeof(s->name[n])); /* traces have all of it */
     snprintf(s->name[n], sizeof(s->name[n]), "%s", name);
@@ -82,6 +91,11 @@ bool scenario_add_flow(struct scenario *s, const struct fabric_flow *flow)
     if (flows == NULL)
         return false;
     s->flow = flows;
+    uint32_t *lines = grown(s->flow_line, s->flows, &s->flow_line_capacity, sizeof(*lines));
+    if (lines == NULL)
+        return false;
+    s->flow_line = lines;
+    s->flow_line[s->flows] = s->line;
     s->flow[s->flows++] = *flow;
     return true;
 }
@@ -120,9 +134,19 @@ void scenario_hpcc_compat(struct fabric_config *config)
     h->timeout_ps = 16 * FABRIC_MS;
 }
 
-static bool fail(struct scenario_error *e, const char *path, const char *what)
+/* "FILE:LINE: FIELD: what", without a line that is not known. */
+__attribute__((format(printf, 5, 6))) static bool fail(struct scenario_error *e, const char *path,
+                                                       unsigned line, const char *field,
+                                                       const char *format, ...)
 {
-    snprintf(e->text, sizeof(e->text), "%s: %s", path, what);
+    char where[16] = "", what[SCENARIO_ERROR_BYTES / 2];
+    va_list args;
+    if (line != 0)
+        snprintf(where, sizeof(where), ":%u", line);
+    va_start(args, format);
+    vsnprintf(what, sizeof(what), format, args);
+    va_end(args);
+    snprintf(e->text, sizeof(e->text), "%.200s%s: %s: %s", path, where, field, what);
     return false;
 }
 
@@ -132,7 +156,7 @@ static bool check_links(const struct scenario *s, const char *path, struct scena
     uint32_t *links = calloc(s->topology.nodes + 1u, sizeof(*links));
     bool ok = true;
     if (links == NULL)
-        return fail(e, path, "out of memory");
+        return fail(e, path, 0, "topology", "out of memory");
     for (uint32_t i = 0; i < s->topology.links; i++) {
         links[s->link[i].node[0]]++;
         links[s->link[i].node[1]]++;
@@ -142,45 +166,49 @@ static bool check_links(const struct scenario *s, const char *path, struct scena
             continue;
         const char *kind = s->is_switch[i] != 0 ? "switch" : "host";
         if (links[i] == 0)
-            snprintf(e->text, sizeof(e->text), "%s: topology: %s %s has no link, one is expected",
-                     path, kind, s->name[i]);
+            ok = fail(e, path, s->node_line[i], "topology", "%s %s has no link, one is expected",
+                      kind, s->name[i]);
         else
-            snprintf(e->text, sizeof(e->text),
-                     "%s: topology: host %s has %" PRIu32 " links, one is expected", path,
-                     s->name[i], links[i]);
-        ok = false;
+            ok = fail(e, path, s->node_line[i], "topology",
+                      "host %s has %" PRIu32 " links, one is expected", s->name[i], links[i]);
     }
     free(links);
     return ok;
+}
+
+/* Whether the switches hold what reserve and headroom of their ports take: see fabric_create. */
+static bool buffer_small(const struct scenario *s, const char *path, uint32_t taken,
+                         struct scenario_error *e)
+{
+    return fail(e, path, s->buffer_line, "switches.buffer",
+                "%" PRIu64 " bytes are less than reserve and headroom of a switch's ports; more "
+                "than %" PRIu32 " are expected",
+                s->config.switches.buffer_bytes, taken);
 }
 
 bool scenario_make(struct scenario *s, const char *path, struct fabric **out,
                    struct scenario_error *e)
 {
     uint32_t bad = 0;
+    const char *topology = s->topology_path != NULL ? s->topology_path : path;
     if (s->topology.links == 0)
-        return fail(e, path, "topology: there is no link");
+        return fail(e, topology, s->topology_line, "topology",
+                    "there is no link, one for each host is expected");
     if (s->flows == 0)
-        return fail(e, path, "workload: there is no flow");
-    if (!check_links(s, path, e))
+        return fail(e, path, s->line, "workload", "there is no flow, one is expected");
+    if (!check_links(s, topology, e))
         return false;
     int rc = fabric_create(&s->config, &s->topology, s->flow, s->flows, out, &bad);
     if (rc == 0)
         return true;
-    if (rc == -ENOMEM)
-        return fail(e, path, "out of memory");
     if (rc == -EHOSTUNREACH)
-        snprintf(
-            e->text, sizeof(e->text),
-            "%s: workload: flow %" PRIu32
-            " from %s to %s: the host cannot be reached; a way of links between them is expected",
-            path, bad, s->name[s->flow[bad].src], s->name[s->flow[bad].dst]);
-    else
-        snprintf(e->text, sizeof(e->text),
-                 "%s: switches.buffer: %" PRIu64
-                 " bytes are less than reserve and headroom of a switch's ports; more is expected",
-                 path, s->config.switches.buffer_bytes);
-    return false;
+        return fail(e, path, s->flow_line[bad], "workload",
+                    "flow %" PRIu32 " from %s to %s: the host cannot be reached; a way of links "
+                    "between them is expected",
+                    bad, s->name[s->flow[bad].src], s->name[s->flow[bad].dst]);
+    if (rc == -ENOSPC)
+        return buffer_small(s, path, bad, e);
+    return fail(e, path, 0, "scenario", "it cannot be made: %s", strerror(-rc));
 }
 
 void scenario_warn(const struct scenario *s, const struct fabric *f, FILE *out)

@@ -25,6 +25,12 @@ struct scenario {
     char (*name)[SCENARIO_NAME_BYTES]; /* of each node */
     uint32_t flows, flow_capacity, link_capacity, node_capacity;
     uint32_t groups;
+    /* Where things stand in their files, for messages about the whole; 0: nowhere. */
+    unsigned line; /* that is being read: of what is added now */
+    unsigned topology_line, buffer_line;
+    uint32_t *node_line, *flow_line;
+    uint32_t node_line_capacity, flow_line_capacity;
+    char *topology_path; /* NULL: the same file */
 };
 
 /* One --set: "switches.buffer=4MiB". */

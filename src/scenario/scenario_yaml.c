@@ -89,6 +89,7 @@ static bool read_names(struct reader *r, const struct field *f, const char *key,
                                SCENARIO_NAME_BYTES - 1);
         if (scenario_find_node(s, name) != UINT32_MAX)
             return reader_fail(r, &item, "'%s' is there twice, another name is expected", name);
+        s->line = reader_line(&item);
         if (!scenario_add_node(s, is_switch, name))
             return reader_fail(r, &item, "too many nodes for the memory");
     }
@@ -134,6 +135,7 @@ static bool read_topology(struct reader *r, const struct field *root, struct sce
         .host_link = {.rate_bps = UINT64_C(100000000000), .delay_ps = FABRIC_US}
     };
     reader_get(r, root, "topology", &f);
+    s->line = s->topology_line = reader_line(&f);
     if (!reader_present(r, &f))
         return reader_fail(r, root, "'topology' is missing, fields with a shape are expected");
     if (!reader_keys(r, &f,
@@ -186,6 +188,20 @@ static bool read_alpha(struct reader *r, const struct field *f, struct fabric_sw
     return true;
 }
 
+/* A threshold that is said must be one that the buffer can reach. */
+static bool below_buffer(struct reader *r, const struct field *f, const char *key, uint64_t bytes,
+                         const struct fabric_switches *c)
+{
+    struct field value;
+    reader_get(r, f, key, &value);
+    if (r->failed || !reader_present(r, &value) || bytes <= c->buffer_bytes)
+        return !r->failed;
+    return reader_fail(r, &value,
+                       "%" PRIu64 " bytes are more than the buffer; at most %" PRIu64
+                       " bytes are expected",
+                       bytes, c->buffer_bytes);
+}
+
 static bool read_ecn(struct reader *r, const struct field *switches, struct fabric_switches *c)
 {
     struct field f, at;
@@ -201,15 +217,14 @@ static bool read_ecn(struct reader *r, const struct field *switches, struct fabr
         get_quantity(r, &f, "rate", QUANTITY_RATE, MIN_RATE_BPS, MAX_RATE_BPS, c->ecn_rate_bps);
     reader_get(r, &f, "at", &at);
     c->ecn_at_dequeue = reader_choice(r, &at, "enqueue dequeue", c->ecn_at_dequeue) == 1;
+    if (!below_buffer(r, &f, "kmin", c->kmin_bytes, c) ||
+        !below_buffer(r, &f, "kmax", c->kmax_bytes, c))
+        return false;
     reader_get(r, &f, "kmax", &at);
     if (!r->failed && c->kmin_bytes > c->kmax_bytes)
         return reader_fail(
             r, &at, "%" PRIu64 " bytes are less than kmin, at least %" PRIu64 " are expected",
             c->kmax_bytes, c->kmin_bytes);
-    if (!r->failed && c->ecn != 0 && c->kmin_bytes > c->buffer_bytes)
-        return reader_fail(r, &f,
-                           "kmin is more than the buffer; at most %" PRIu64 " bytes are expected",
-                           c->buffer_bytes);
     return !r->failed;
 }
 
@@ -250,6 +265,10 @@ static bool read_switches(struct reader *r, const struct field *root, struct fab
     }
     c->reserve_bytes = (uint32_t)get_bytes(r, &f, "reserve", 1 << 30, c->reserve_bytes);
     c->xon_offset_bytes = (uint32_t)get_bytes(r, &f, "xon_offset", 1 << 30, c->xon_offset_bytes);
+    if (!below_buffer(r, &f, "headroom", c->headroom_bytes, c) ||
+        !below_buffer(r, &f, "reserve", c->reserve_bytes, c) ||
+        !below_buffer(r, &f, "xon_offset", c->xon_offset_bytes, c))
+        return false;
     reader_get(r, &f, "lossless", &value);
     c->lossless = reader_priorities(r, &value, c->lossless);
     reader_get(r, &f, "control", &value);
@@ -393,6 +412,7 @@ static bool read_op(struct reader *r, const struct field *item, struct scenario 
                      "op from to senders shift servers reads sizes load duration bytes start "
                      "priority rounds compute connections " VERB_FIELDS))
         return false;
+    s->line = reader_line(item);
     reader_get(r, item, "op", &kind);
     unsigned op = reader_choice(r, &kind, OPS, OP_POISSON + 1);
     if (op > OP_POISSON)
@@ -418,6 +438,7 @@ static bool read_workload(struct reader *r, const struct field *root, struct sce
     struct rng rng;
     rng_init(&rng, s->config.seed ^ UINT64_C(0x776f726b));
     reader_get(r, root, "workload", &f);
+    s->line = reader_line(&f);
     if (!r->failed && f.node == NULL)
         return reader_fail(r, root, "'workload' is missing, a list of operations is expected: %s",
                            OPS);
@@ -538,6 +559,15 @@ static bool read_faults(struct reader *r, const struct field *root, struct scena
     return !r->failed;
 }
 
+/* Where a message about the buffer points to. */
+static unsigned buffer_line(struct reader *r, const struct field *root)
+{
+    struct field switches, buffer;
+    reader_get(r, root, "switches", &switches);
+    reader_get(r, &switches, "buffer", &buffer);
+    return reader_present(r, &buffer) ? reader_line(&buffer) : reader_line(&switches);
+}
+
 static bool read_scenario(struct reader *r, struct scenario *s)
 {
     struct field root, value;
@@ -551,6 +581,7 @@ static bool read_scenario(struct reader *r, struct scenario *s)
     s->title = strdup(name != NULL ? name : r->path);
     s->config.seed = get_quantity(r, &root, "seed", QUANTITY_COUNT, 0, UINT64_MAX, s->config.seed);
     s->config.limit_ps = get_time(r, &root, "limit", MAX_TIME_PS, 0);
+    s->buffer_line = buffer_line(r, &root);
     return read_topology(r, &root, s) && read_switches(r, &root, &s->config.switches) &&
            read_hosts(r, &root, &s->config.hosts, &s->cc) && read_workload(r, &root, s) &&
            read_watchdog(r, &root, &s->config) && read_faults(r, &root, s);

@@ -94,11 +94,45 @@ static void import__bad_flows(void **state)
     bench_end();
 }
 
+/* What only the whole shows: the line of the flow, or of the topology, in its own file. */
+static void import__bad_together(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *topology, *flows, *message;
+    } rows[] = {
+        {"4 2 2\n2 3\n0 2 100Gbps 1us 0\n1 3 100Gbps 1us 0\n",
+         "2\n0 1 3 100 9 2.0\n1 0 3 100 9 2.0\n",                                      "flows.txt:2: workload: flow 0 from 0 to 1: the host cannot be reached"},
+        {"4 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n",   "1\n0 1 3 100 9 2.0\n",
+         "text.yaml:1: topology: host 3 has no link, one is expected"                                                                                         },
+        {"3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n",   "0\n",
+         "flows.txt:1: workload: there is no flow, one is expected"                                                                                           },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scenario s;
+        struct scenario_error e = {""};
+        struct fabric *f;
+        scenario_init(&s);
+        const char *path = bench_file(rows[i].topology);
+        FILE *flows = fopen("flows.txt", "w");
+        assert_non_null(flows);
+        fputs(rows[i].flows, flows);
+        fclose(flows);
+        if (!scenario_import_topology(&s, path, &e) || !scenario_import_flows(&s, "flows.txt", &e))
+            fail_msg("%s", e.text);
+        assert_false(scenario_make(&s, "flows.txt", &f, &e));
+        bench_contains(e.text, rows[i].message);
+        scenario_free(&s);
+    }
+    (void)remove("flows.txt");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(import__star_and_incast),
         cmocka_unit_test(import__bad_topologies),
+        cmocka_unit_test(import__bad_together),
         cmocka_unit_test(import__bad_flows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

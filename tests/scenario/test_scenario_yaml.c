@@ -154,7 +154,8 @@ static void read__mistakes(void **state)
         {STAR WORK "switches:\n  alpha: half\n",
          "text.yaml:4: switches.alpha: 'half' is not a ratio"                                                                        },
         {STAR WORK "switches:\n  buffer: 4MiB\n  ecn: {kmin: 5MiB, kmax: 6MiB}\n",
-         "switches.ecn: kmin is more than the buffer; at most 4194304"                                                               },
+         "text.yaml:5: switches.ecn.kmin: 5242880 bytes are more than the buffer; at most 4194304 "
+         "bytes"                                                                                                                     },
         {STAR WORK "switches:\n  ecn:\n    kmin: 5KB\n    kmax: 4KB\n",
          "text.yaml:6: switches.ecn.kmax: 4000 bytes are less than kmin"                                                             },
         {STAR WORK "switches: {lossless: [8]}\n",
@@ -185,18 +186,26 @@ static void read__mistakes_of_classes(void **state)
     static const struct {
         const char *text, *message;
     } rows[] = {
+        {STAR WORK "switches:\n  buffer: 1MiB\n  ecn:\n    kmax: 1025KiB\n",
+         "text.yaml:6: switches.ecn.kmax: 1049600 bytes are more than the buffer; at most 1048576"},
+        {STAR WORK "switches:\n  buffer: 1MiB\n  xon_offset: 2MiB\n",
+         "text.yaml:5: switches.xon_offset: 2097152 bytes are more than the buffer"               },
+        {STAR WORK "switches:\n  buffer: 1MiB\n  headroom: 2MiB\n",
+         "text.yaml:5: switches.headroom: 2097152 bytes are more than the buffer"                 },
+        {STAR WORK "switches:\n  buffer: 1MiB\n  reserve: 2MiB\n",
+         "text.yaml:5: switches.reserve: 2097152 bytes are more than the buffer"                  },
         {STAR WORK "switches: {pause: hold}\n",
-         "switches.pause: 'hold' is unknown; one of these is expected: pfc link"},
+         "switches.pause: 'hold' is unknown; one of these is expected: pfc link"                  },
         {STAR WORK "switches: {trust: tos}\n",
-         "switches.trust: 'tos' is unknown; one of these is expected: dscp pcp" },
+         "switches.trust: 'tos' is unknown; one of these is expected: dscp pcp"                   },
         {STAR WORK "hosts: {vlan: 7}\n",
-         "hosts.vlan: '7' is unknown; one of these is expected: off on"         },
+         "hosts.vlan: '7' is unknown; one of these is expected: off on"                           },
         {STAR WORK "faults:\n  - {fault: mapping, switch: s0, pcp: 8}\n",
-         "text.yaml:4: faults.0.pcp: '8' is out of range; from 0 to 7"          },
+         "text.yaml:4: faults.0.pcp: '8' is out of range; from 0 to 7"                            },
         {STAR WORK "faults:\n  - {fault: mapping, switch: s0, pcp: 3, dscp: 24}\n",
-         "faults.0.pcp: dscp is there as well"                                  },
+         "faults.0.pcp: dscp is there as well"                                                    },
         {STAR WORK "faults:\n  - {fault: link-corrupt, a: h0, b: s0, corrupt: 5ns}\n",
-         "faults.0.corrupt: '5ns' is not a share such as 1%"                    },
+         "faults.0.corrupt: '5ns' is not a share such as 1%"                                      },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         check_refused(rows[i].text, rows[i].message);
