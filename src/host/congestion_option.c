@@ -17,6 +17,7 @@ enum {
 static const uint64_t MAX_INTERVAL_NS = 1000 * 1000 * 1000;
 /* A socket's sender is late by that much now and then. */
 static const uint64_t BURST_NS = 1000 * 1000;
+static const uint64_t RTT_SLACK_NS = 1000 * 1000; /* as is the one that answers */
 static const uint64_t PROBE_INTERVAL_NS = 100 * 1000;
 
 static const char *const names[] = {CC_NAMES_LIVE};
@@ -100,6 +101,7 @@ int congestion_parse(const char *text, struct congestion_config *out,
         .cnp_interval_ns = CNP_INTERVAL_NS,
         .probe_interval_ns = PROBE_INTERVAL_NS,
         .burst_ns = BURST_NS,
+        .rtt_slack_ns = RTT_SLACK_NS,
         .cnp_class = CNP_DSCP << DSCP_SHIFT,
     };
     const char *seen[3];

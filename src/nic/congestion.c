@@ -70,6 +70,11 @@ void congestion_start(struct qp *qp)
         line_bps = c->line_bps != 0 ? c->line_bps : LINE_BPS;
     bool known = cc_params_named(&g->params, c->algorithm, line_bps);
     assert(known); /* nic_create saw to it */
+    g->params.ztr.relative_ns += c->rtt_slack_ns;
+    g->params.ztr.max_ns += c->rtt_slack_ns;
+    g->params.ztr.target_add_ns += c->rtt_slack_ns;
+    g->params.timely.low_ns += c->rtt_slack_ns;
+    g->params.timely.high_ns += c->rtt_slack_ns;
     cc_start(&g->cc, &g->params);
 }
 
@@ -103,10 +108,17 @@ void congestion_lost(struct qp *qp)
         cc_nak(&qp->congestion.cc, &qp->congestion.params);
 }
 
+/* The algorithms by round-trip times go below what is of use where a packet is large. */
+static uint64_t rate_now(struct congestion *g, uint64_t now_ns)
+{
+    uint64_t rate = cc_rate(&g->cc, &g->params, now_ns);
+    return rate > g->params.min_bps ? rate : g->params.min_bps;
+}
+
 bool congestion_open(struct qp *qp, uint64_t now_ns, struct train *t, bool waits)
 {
     struct congestion *g = &qp->congestion;
-    uint64_t rate = cc_rate(&g->cc, &g->params, now_ns);
+    uint64_t rate = rate_now(g, now_ns);
     if (rate >= g->params.line_bps)
         return true;
     if (g->free_ns > now_ns) {
@@ -167,7 +179,7 @@ void congestion_sent(struct qp *qp, uint64_t now_ns, struct train *t)
     cc_sent(&g->cc, &g->params, now_ns, bytes);
     if (cc_wants_rtt(&g->params))
         probe_if_due(qp, now_ns);
-    uint64_t rate = cc_rate(&g->cc, &g->params, now_ns);
+    uint64_t rate = rate_now(g, now_ns);
     if (rate >= g->params.line_bps)
         return;
     struct bth *last = &t->packet[t->packets - 1].h.bth;

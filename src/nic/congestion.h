@@ -28,7 +28,8 @@ struct congestion_config {
     uint64_t cnp_interval_ns;   /* between two CNPs for one QP at least */
     uint64_t probe_interval_ns; /* between two probes of a QP at least */
     uint64_t burst_ns; /* what a late sender may make up for; 0: a packet at a time, on the dot */
-    uint8_t cnp_class; /* traffic class of CNPs and of answers to probes */
+    uint64_t rtt_slack_ns; /* what a busy host adds to a round-trip time, and is no congestion */
+    uint8_t cnp_class;     /* traffic class of CNPs and of answers to probes */
 };
 
 /* What is to be sent at once. */
