@@ -565,6 +565,7 @@ enum mem_verdict mem_scatter_sges(struct nic *nic, const struct pd *pd, const st
         }
         left = sge[i].length - offset;
         piece = left < n ? (uint32_t)left : n;
+        place[places].addr = NULL; /* of no bytes there is none */
         v = mem_find(nic, pd, sge[i].lkey, sge[i].addr + offset, piece, ACCESS_LOCAL_WRITE, 0,
                      &place[places].addr, &place[places].paged);
         if (v != MEM_OK)
