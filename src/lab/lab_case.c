@@ -36,8 +36,10 @@ const char *lab_case_say(const struct lab_case *c, char out[LAB_CASE_BYTES])
         snprintf(offset, sizeof(offset), ", offset %u", c->offset);
     if (c->qps > 1)
         snprintf(qps, sizeof(qps), ", %u queue pairs on %u threads", c->qps, c->threads);
-    snprintf(out, LAB_CASE_BYTES, "%s of %u bytes at depth %u%s%s%s%s", lab_case_name(c), c->size,
-             c->depth, offset, qps, direct ? "" : ", buffers ", direct ? "" : lab_way_name(c->way));
+    snprintf(out, LAB_CASE_BYTES, "%s of %u bytes at depth %u%s%s%s%s%s%s", lab_case_name(c),
+             c->size, c->depth, offset, qps, direct ? "" : ", buffers ",
+             direct ? "" : lab_way_name(c->way), c->near != LAB_ANYWHERE ? ", numa " : "",
+             c->near != LAB_ANYWHERE ? lab_near_name(c->near) : "");
     return out;
 }
 

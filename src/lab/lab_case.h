@@ -28,7 +28,8 @@ struct lab_case {
     uint64_t iterations;
     uint64_t first; /* sequence number of the first message */
     enum lab_way way;
-    uint32_t offset;  /* in the slots, of both ends */
+    uint32_t offset; /* in the slots, of both ends */
+    enum lab_near near;
     uint32_t qps;     /* queue pairs, each with messages of its own, at both ends */
     uint32_t threads; /* that they are spread over, at both ends; never more than queue pairs */
 };
@@ -46,6 +47,7 @@ struct lab_end {
     struct lab_rig rig;
     bool serving;
     bool experiments_only; /* no cases */
+    bool one_node;         /* far was asked for, and neither end has two NUMA nodes */
     bool one_clock;        /* the other end has our clock, for it is a process of ours */
     int listener;          /* -1: none */
     int data;              /* TCP connection of the baseline; -1: none yet */

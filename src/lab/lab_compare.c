@@ -37,8 +37,8 @@ static bool same(const json_t *a, const json_t *b, const char *name)
 
 static bool same_case(const json_t *a, const json_t *b)
 {
-    static const char *const names[] = {"op",    "buffers", "transport", "size",
-                                        "depth", "offset",  "qps",       "threads"};
+    static const char *const names[] = {"op",     "buffers", "transport", "size", "depth",
+                                        "offset", "qps",     "threads",   "numa"};
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (!same(a, b, names[i]))
             return false;
@@ -71,7 +71,7 @@ static const json_t *find_tcp(const json_t *record, const json_t *like)
     {
         const char *op = json_string_value(get(c, "op"));
         if (op != NULL && strcmp(op, "tcp") == 0 && is_figure(c) && same(c, like, "size") &&
-            same(c, like, "depth") && same(c, like, "offset"))
+            same(c, like, "depth") && same(c, like, "offset") && same(c, like, "numa"))
             return c;
     }
     return NULL;

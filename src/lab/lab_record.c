@@ -86,6 +86,8 @@ static json_t *case_json(const struct lab_end *e, const struct lab_run *run,
                   "messages_per_s", rounded(lab_verdict_rate(r), 1), "measures", measures, "source",
                   lab_side_json(&r->source), "target", r->target);
     json_object_set_new(o, "offset", json_integer((json_int_t)r->c.offset));
+    if (r->c.near != LAB_ANYWHERE)
+        json_object_set_new(o, "numa", json_string(lab_near_name(r->c.near)));
     if (r->queue_pairs != NULL) {
         json_object_set_new(o, "qps", json_integer((json_int_t)r->c.qps));
         json_object_set_new(o, "threads", json_integer((json_int_t)r->c.threads));

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "lab/lab_clock.h"
+#include "lab/lab_numa.h"
 
 enum { NO_GID = -1 };
 
@@ -122,11 +123,37 @@ static int take_gid(struct lab_rig *r, const struct lab_settings *s,
     return 0;
 }
 
-static int make_pool(struct lab_rig *r, const struct lab_settings *s,
-                     char message[LAB_MESSAGE_BYTES])
+static int register_pool(struct lab_rig *r, char message[LAB_MESSAGE_BYTES])
 {
     const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
     int atomic = r->device.atomic_cap != IBV_ATOMIC_NONE ? IBV_ACCESS_REMOTE_ATOMIC : 0;
+    uint64_t start = lab_now_ns();
+    r->mr = ibv_reg_mr(r->pd, r->memory, r->memory_bytes, access | atomic);
+    r->register_ns = lab_now_ns() - start;
+    if (r->mr == NULL) {
+        snprintf(message, LAB_MESSAGE_BYTES, "slots: %s cannot register %llu bytes: %s", r->name,
+                 (unsigned long long)r->memory_bytes, strerror(errno));
+        return -EIO;
+    }
+    return 0;
+}
+
+int lab_rig_place(struct lab_rig *r, enum lab_near near, char message[LAB_MESSAGE_BYTES])
+{
+    if (near == r->near)
+        return 0;
+    ibv_dereg_mr(r->mr);
+    r->mr = NULL;
+    int error = lab_numa_place(near, r->name, r->memory, r->memory_bytes, message);
+    if (error != 0)
+        return error;
+    r->near = near;
+    return register_pool(r, message);
+}
+
+static int make_pool(struct lab_rig *r, const struct lab_settings *s,
+                     char message[LAB_MESSAGE_BYTES])
+{
     uint32_t slot_bytes = lab_settings_slot_bytes(s);
     r->memory_bytes = s->slots * slot_bytes + LAB_RIG_EXTRA_BYTES;
     r->memory = mmap(NULL, r->memory_bytes, PROT_READ | PROT_WRITE,
@@ -140,15 +167,7 @@ static int make_pool(struct lab_rig *r, const struct lab_settings *s,
     memset(r->memory, 0, r->memory_bytes);
     if (lab_pool_init(&r->pool, r->memory, (uint32_t)s->slots, slot_bytes) != 0)
         return -ENOMEM;
-    uint64_t start = lab_now_ns();
-    r->mr = ibv_reg_mr(r->pd, r->memory, r->memory_bytes, access | atomic);
-    r->register_ns = lab_now_ns() - start;
-    if (r->mr == NULL) {
-        snprintf(message, LAB_MESSAGE_BYTES, "slots: %s cannot register %llu bytes: %s", r->name,
-                 (unsigned long long)r->memory_bytes, strerror(errno));
-        return -EIO;
-    }
-    return 0;
+    return register_pool(r, message);
 }
 
 int lab_rig_open(struct lab_rig *r, const struct lab_settings *s, const uint8_t own[16],

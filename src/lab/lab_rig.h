@@ -27,6 +27,7 @@ struct lab_rig {
     uint8_t *memory;
     uint64_t memory_bytes;
     struct lab_pool pool;
+    enum lab_near near;   /* where the memory is now */
     uint64_t register_ns; /* what registering all of it took */
 };
 
@@ -34,6 +35,8 @@ struct lab_rig {
  * whose port is active. 0, or -errno and a message. */
 int lab_rig_open(struct lab_rig *r, const struct lab_settings *s, const uint8_t own[16],
                  char message[LAB_MESSAGE_BYTES]);
+/* Brings the slots to where they are to be; they are registered anew for it. */
+int lab_rig_place(struct lab_rig *r, enum lab_near near, char message[LAB_MESSAGE_BYTES]);
 void lab_rig_close(struct lab_rig *r);
 /* Is it our own NIC in software? */
 bool lab_rig_is_verbena(const struct lab_rig *r);

@@ -19,6 +19,7 @@
 #include "lab/lab_experiment.h"
 #include "lab/lab_lanes.h"
 #include "lab/lab_net.h"
+#include "lab/lab_numa.h"
 
 static int from_control(struct lab_end *e, int error)
 {
@@ -86,7 +87,17 @@ static json_t *settings_json(const struct lab_settings *s)
 static int propose(struct lab_end *e)
 {
     int error = lab_session_send(e, "settings", settings_json(&e->settings));
-    return error != 0 ? error : await(e, "agreed");
+    json_t *o = error == 0 ? lab_session_receive(e, "agreed") : NULL;
+    if (o == NULL)
+        return -EPIPE;
+    json_int_t there = json_integer_value(json_object_get(o, "numa_nodes"));
+    json_decref(o);
+    /* Near and far are the same where neither end has two nodes. */
+    if ((e->settings.numa >> LAB_FAR & 1) != 0 && there <= 1 && lab_numa_nodes() == 1) {
+        e->settings.numa = (e->settings.numa | 1 << LAB_NEAR) & ~(1ull << LAB_FAR);
+        e->one_node = true;
+    }
+    return 0;
 }
 
 /* What the source wants, as if it were said on our command line. */
@@ -120,7 +131,7 @@ static int consider(struct lab_end *e)
         return error;
     lab_settings_adopt(&e->settings, &theirs);
     e->control.timeout_ns = e->settings.timeout_ns;
-    return say(e, "agreed");
+    return lab_session_send(e, "agreed", json_pack("{s:i}", "numa_nodes", (int)lab_numa_nodes()));
 }
 
 /* The baseline's connection comes to the same port as the control connection, and says a random
@@ -329,6 +340,9 @@ static int move(struct lab_end *e, const struct lab_case *c, struct lab_side *si
 {
     struct lab_equipment x = {0};
     e->rig.pool.offset = c->offset;
+    int placed = lab_rig_place(&e->rig, c->near, e->message);
+    if (placed != 0)
+        return placed;
     if (c->qps > 1)
         return lab_lanes_move(e, c, side, r);
     int error = c->op == LAB_TCP ? 0 : lab_session_equip(e, c, &x, side);
@@ -356,11 +370,11 @@ static int drive_case(struct lab_end *e, const struct lab_case *c, struct lab_re
     char doing[LAB_CASE_BYTES + 16], what[LAB_CASE_BYTES];
     snprintf(doing, sizeof(doing), "running %s", lab_case_say(c, what));
     e->control.doing = doing;
-    json_t *o = json_pack("{s:i,s:i,s:i,s:i,s:i,s:I,s:I,s:I,s:I,s:I}", "qps", (int)c->qps,
-                          "threads", (int)c->threads, "op", (int)c->op, "way", (int)c->way,
-                          "offset", (int)c->offset, "size", (json_int_t)c->size, "depth",
-                          (json_int_t)c->depth, "warmup", (json_int_t)c->warmup, "iterations",
-                          (json_int_t)c->iterations, "first", (json_int_t)c->first);
+    json_t *o = json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:I,s:I,s:I,s:I,s:I}", "near", (int)c->near,
+                          "qps", (int)c->qps, "threads", (int)c->threads, "op", (int)c->op, "way",
+                          (int)c->way, "offset", (int)c->offset, "size", (json_int_t)c->size,
+                          "depth", (json_int_t)c->depth, "warmup", (json_int_t)c->warmup,
+                          "iterations", (json_int_t)c->iterations, "first", (json_int_t)c->first);
     int error = lab_session_send(e, "case", o);
     r->c = *c;
     r->c.warmup *= c->qps;
@@ -388,7 +402,8 @@ static bool case_at(const struct lab_settings *s, const unsigned *ops, unsigned 
                     unsigned i, struct lab_case *c)
 {
     unsigned way = i % LAB_WAYS, op = ops[(i /= LAB_WAYS) % n];
-    uint32_t qps = s->qps.value[(i /= n) % s->qps.count];
+    unsigned near = (i /= n) % LAB_NEARS;
+    uint32_t qps = s->qps.value[(i /= LAB_NEARS) % s->qps.count];
     uint32_t threads = s->threads.value[(i /= s->qps.count) % s->threads.count];
     uint32_t offset = s->offsets.value[(i /= s->threads.count) % s->offsets.count];
     uint32_t depth = s->depths.value[i / s->offsets.count];
@@ -399,12 +414,13 @@ static bool case_at(const struct lab_settings *s, const unsigned *ops, unsigned 
         .size = atomic ? 8 : s->sizes.value[place],
         .depth = depth,
         .offset = atomic ? 0 : offset,
+        .near = (enum lab_near)near,
         .qps = tcp ? 1 : qps,
         .threads = tcp ? 1 : threads,
         .warmup = s->warmup,
         .iterations = lab_settings_iterations(s, s->sizes.value[place]),
     };
-    if ((s->ways >> way & 1) == 0)
+    if ((s->ways >> way & 1) == 0 || (s->numa >> near & 1) == 0)
         return false;
     if (tcp)
         return way == (unsigned)__builtin_ctzll(s->ways) && qps == s->qps.value[0] &&
@@ -416,7 +432,8 @@ static bool case_at(const struct lab_settings *s, const unsigned *ops, unsigned 
 
 static unsigned combinations(const struct lab_settings *s, unsigned n)
 {
-    return LAB_WAYS * n * s->qps.count * s->threads.count * s->offsets.count * s->depths.count;
+    return LAB_WAYS * LAB_NEARS * n * s->qps.count * s->threads.count * s->offsets.count *
+           s->depths.count;
 }
 
 static unsigned count_cases(const struct lab_settings *s, const unsigned *ops, unsigned n)
@@ -455,8 +472,9 @@ int lab_session_drive(struct lab_end *e, struct lab_run *run, lab_progress *prog
     unsigned ops[LAB_OPS + 1], n = ops_of(&e->settings, ops);
     uint64_t sequence = 0;
     int error = 0;
-    *run =
-        (struct lab_run){.planned = count_cases(&e->settings, ops, n), .experiments = json_array()};
+    *run = (struct lab_run){.planned = count_cases(&e->settings, ops, n),
+                            .experiments = json_array(),
+                            .one_node = e->one_node};
     run->results = calloc(run->planned, sizeof(*run->results));
     if (run->results == NULL) {
         snprintf(e->message, sizeof(e->message), "out of memory for %u cases", run->planned);
@@ -491,9 +509,10 @@ void lab_run_clear(struct lab_run *run)
 
 static int parse_case(struct lab_end *e, const json_t *o, struct lab_case *c)
 {
-    uint64_t op, way, offset, size, depth, qps, threads;
+    uint64_t op, way, offset, size, depth, qps, threads, near;
     struct lab_control *k = &e->control;
     if (!lab_control_number(k, o, "op", LAB_TCP, &op) ||
+        !lab_control_number(k, o, "near", LAB_NEARS - 1, &near) ||
         !lab_control_number(k, o, "qps", LAB_MAX_QPS, &qps) ||
         !lab_control_number(k, o, "threads", qps, &threads) ||
         !lab_control_number(k, o, "way", LAB_WAYS - 1, &way) ||
@@ -509,6 +528,7 @@ static int parse_case(struct lab_end *e, const json_t *o, struct lab_case *c)
     c->offset = (uint32_t)offset;
     c->size = (uint32_t)size;
     c->depth = (uint32_t)depth;
+    c->near = (enum lab_near)near;
     c->qps = (uint32_t)qps;
     c->threads = (uint32_t)threads;
     if (c->size == 0 || c->threads == 0 || qps * depth > e->rig.pool.slots || c->depth == 0 ||

@@ -15,6 +15,7 @@ struct lab_run {
     unsigned count;
     unsigned planned;
     uint64_t memcpy_ns[LAB_MAX_LIST]; /* by place in settings.sizes; 0: not measured */
+    bool one_node;                    /* far was asked for, and there is nothing but near */
     json_t *experiments;              /* an array, see lab_experiment.h */
     json_t *target;                   /* what the target told of itself */
 };

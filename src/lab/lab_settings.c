@@ -20,6 +20,7 @@ static const char *const way_names[] = {"direct", "bounce", "gather",   "tempora
 static const char *const connect_names[] = {"control", "cm", NULL};
 static const char *const switch_names[] = {"off", "on", NULL};
 static const char *const experiment_names[] = {"none", "torn", "flag", "bare", NULL};
+static const char *const near_names[] = {"any", "near", "far", NULL};
 static const char *const plant_names[] = {"none", "wrong-data", "stale-data", "early-reuse", NULL};
 
 struct rule {
@@ -50,6 +51,7 @@ const struct lab_setting lab_setting_table[] = {
     {"offset",       "LIST",    "Where in its slot a message begins",                                     true,  PATH          },
     {"qps",          "LIST",    "Queue pairs at once, each with messages of its own",                     true,  ANY           },
     {"threads",      "LIST",    "Threads of each end that drive them",                                    true,  ANY           },
+    {"numa",         "LIST",    "Slots near the thread and the device, or far: any, near, far",           true,  ANY           },
     {"slots",        "N",       "Slots of the pool",                                                      true,  PATH          },
     {"slot-bytes",   "BYTES",   "Size of a slot",                                                         true,  PATH          },
     {"iterations",   "N",       "Messages that are measured, for each case; 0: 1000, or 128 MiB of them",
@@ -90,6 +92,7 @@ static const struct rule rules[] = {
     {COUNTS,  AT(offsets),       0,       4095,             NULL,             "0"                               },
     {COUNTS,  AT(qps),           1,       LAB_MAX_QPS,      NULL,             "1"                               },
     {COUNTS,  AT(threads),       1,       LAB_MAX_QPS,      NULL,             "1"                               },
+    {CHOICES, AT(numa),          0,       0,                near_names,       "any"                             },
     {COUNT,   AT(slots),         1,       LAB_MAX_SLOTS,    NULL,             "64"                              },
     {BYTES,   AT(slot_bytes),    0,       LAB_MAX_SIZE,     NULL,             "0"                               },
     {COUNT,   AT(iterations),    0,       1000000000,       NULL,             "0"                               },
@@ -127,6 +130,11 @@ const unsigned lab_setting_count = RULES;
 const char *lab_op_name(enum lab_op op)
 {
     return op_names[op];
+}
+
+const char *lab_near_name(enum lab_near n)
+{
+    return near_names[n];
 }
 
 const char *lab_way_name(enum lab_way w)
@@ -626,6 +634,7 @@ void lab_settings_for_path(struct lab_settings *s)
     if ((s->given >> lab_settings_find("retry") & 1) == 0)
         s->retry_ns = PATIENT_NS; /* what is only slow is not to be seen twice */
     s->depths = s->qps = s->threads = (struct lab_list){1, {1}};
+    s->numa = 1 << LAB_ANYWHERE;
     s->iterations = 1;
     s->warmup = BEFORE;
     s->path = 1;

@@ -55,6 +55,8 @@ enum { LAB_TRIAL_SLOTS = 8 /* what an experiment needs */ };
 enum lab_transport { LAB_RC, LAB_UC, LAB_UD, LAB_TRANSPORTS };
 enum lab_connect { LAB_CONNECT_TOLD, LAB_CONNECT_CM, LAB_CONNECTS };
 enum lab_wait { LAB_POLL, LAB_EVENT, LAB_WAITS };
+/* The slots, by where the thread is; bits in settings. */
+enum lab_near { LAB_ANYWHERE, LAB_NEAR, LAB_FAR, LAB_NEARS };
 enum lab_plant {
     LAB_PLANT_NONE,
     LAB_PLANT_WRONG_DATA,
@@ -89,6 +91,7 @@ struct lab_settings {
     uint64_t timeout_ns;
     uint64_t retry_ns; /* uc, ud: sent again when it is not acknowledged by then */
     uint64_t plant;
+    uint64_t numa;        /* bits by enum lab_near */
     uint64_t experiments; /* bits by enum lab_experiment */
     uint64_t path;        /* bool: the last message of each case is traced */
     /* Of this end. */
@@ -165,6 +168,7 @@ bool lab_settings_has_team(const struct lab_settings *s, uint32_t qps, uint32_t 
 bool lab_settings_has_case(const struct lab_settings *s, unsigned op, uint32_t size,
                            enum lab_way way);
 const char *lab_way_name(enum lab_way w);
+const char *lab_near_name(enum lab_near n);
 const char *lab_op_name(enum lab_op op);
 const char *lab_transport_name(enum lab_transport t);
 

@@ -33,7 +33,7 @@ const struct lab_result *lab_verdict_baseline(const struct lab_run *run, const s
     for (unsigned i = 0; i < run->count; i++) {
         const struct lab_result *b = &run->results[i];
         if (b->c.op == LAB_TCP && b->c.size == r->c.size && b->c.depth == r->c.depth &&
-            b->c.offset == r->c.offset)
+            b->c.offset == r->c.offset && b->c.near == r->c.near)
             return b;
     }
     return NULL;
@@ -218,6 +218,9 @@ json_t *lab_verdict_make(const struct lab_settings *s, const struct lab_run *run
             code = LAB_EXIT_MISSED;
         find_bottleneck(r, findings);
     }
+    if (run->one_node)
+        find(findings,
+             "numa: both ends have one NUMA node, so near and far are the same: measured once");
     if (lab_experiment_failed(run->experiments, findings))
         code = LAB_EXIT_WRONG_DATA;
     return json_pack("{s:i,s:b,s:o,s:o}", "exit", (int)code, "passed", code == LAB_EXIT_PASSED,

@@ -104,6 +104,22 @@ def beside_cases():
     demand(err == "", err)
 
 
+def numa():
+    """Near and far are cases of their own, or where there is one node, one, and it is said."""
+    nodes = [n for n in os.listdir("/sys/devices/system/node") if re.fullmatch(r"node\d+", n)] \
+        if os.path.isdir("/sys/devices/system/node") else ["node0"]
+    words = ["--op", "write,read", "--size", "4KiB", "--depth", "2", "--numa"]
+    record = test_lab.local(*words, "any,near,far", "--qps", "1,2")
+    said = any("one NUMA node" in f for f in record["verdict"]["findings"])
+    demand(said == (len(nodes) == 1), f"{nodes}: {record['verdict']['findings']}")
+    places = ["any", "near"] if said else ["any", "near", "far"]
+    found = sorted((c["op"], c.get("numa", "any"), c.get("qps", 1)) for c in record["cases"])
+    wanted = [(op, p, q) for op in ("write", "read") for p in places for q in (1, 2)]
+    demand(found == sorted(wanted + [("tcp", p, 1) for p in places]), f"{found}")
+    for case in record["cases"]:
+        test_lab.check_data(case)
+
+
 def beside_perftest():
     """Each operation measured by both in the same run; the ratios are told, and nothing is made of
     them: see ./run bench-lab."""
@@ -242,6 +258,7 @@ def cases(tap):
     one("experiment_sizes", experiment_sizes)
     one("bare", bare)
     one("beside_cases", beside_cases)
+    one("numa", numa)
     one("beside_perftest", beside_perftest)
     one("usage", usage)
     one("queue_pairs", queue_pairs, qps=(1, 3))
