@@ -76,6 +76,10 @@ static const struct dialogue dialogues[] = {
         {POST, WR_SEND, .id = 3, .qkey = 0x7fffffff}, {OUT, SEND, .psn = 100, .qkey = QKEY},
         {OUT, SEND, .psn = 101, .qkey = QKEY}, {OUT, SEND, .psn = 102, .qkey = 0x7fffffff},
         {SCQE, WC_SEND, .id = 1}, {SCQE, WC_SEND, .id = 2}, {SCQE, WC_SEND, .id = 3})},
+    /* one QP has many peers: no CNP slows it */
+    {"recv__cnp", true, UD(), STEPS(
+        {IN, OPCODE_CNP, .psn = 0}, {COUNT, COUNTER_rx_drop_service, .n = 1},
+        {COUNT, COUNTER_rp_cnp_handled, .n = 0}, {SILENT})},
     {"send__waits_in_sqd", false, UD(), STEPS(
         {MODIFY, QP_STATE_SQD}, {EVENT, EVENT_SQ_DRAINED}, {POST, WR_SEND, .id = 1, .len = 4},
         {SILENT}, {RECV, .id = 2, .len = 44, .at = 512}, {IN, SEND, .len = 4},
