@@ -33,7 +33,9 @@ WANTED = ("src/", "include/", "tests/", "tools/", "docs/man/", "meson", "LICENSE
 # What the build itself runs.
 WANTED += ("scripts/embed.py", "scripts/take_charts.py")
 # Cheap first. Suite: what `tests/<suite>/test_*` may notice.
-SUITES = ("wire", "nic", "script", "cm", "golden", "world", "port")
+SUITES = ("wire", "nic", "script", "cm", "golden", "world", "port", "fabric", "scenario")
+# Floors whose bugs only their own suites see: others do not link them, or they are slow.
+APART = {"port": ("src/port/",), "fabric": ("src/fabric/", "src/scenario/")}
 TEST_SECONDS = 30  # a test that needs more hangs, which is noticed as well
 LIVE_SECONDS = 120  # of suite port, in real time
 MEMORY_BYTES = 4 << 30
@@ -56,9 +58,12 @@ class Mutant:
     rule: str = ""
     hunks: list = field(default_factory=list)
 
-    def in_port(self):
-        """The other suites do not link the port, and its own are slow."""
-        return all(hunk.path.startswith("src/port/") for hunk in self.hunks)
+    def apart(self):
+        """Of APART, or nothing."""
+        for name, folders in APART.items():
+            if all(hunk.path.startswith(folders) for hunk in self.hunks):
+                return name
+        return ""
 
 
 class Broken(Exception):
@@ -220,11 +225,15 @@ class Bench:
     def failures(self, mutant=None):
         """(test program, what it said first) for each that notices, of those that may."""
         for test in self.tests:
-            if mutant is not None and mutant.in_port() != test.startswith("tests/port/"):
+            if mutant is not None and mutant.apart() != self.apart_of(test):
                 continue
             said = self.run(test)
             if said is not None:
                 yield test.removeprefix("tests/"), said
+
+    def apart_of(self, test):
+        suite = test.split("/")[1]
+        return {"port": "port", "fabric": "fabric", "scenario": "fabric"}.get(suite, "")
 
     def run(self, test):
         """The first failure of one test program, or None. It is stopped there."""

@@ -238,6 +238,8 @@ BYTES = {
     "mixed": ("mixed.yaml", 0, "hosts.cc=none"),
     "dcqcn": ("mixed.yaml", 0),
     "ztr": ("mixed.yaml", 0, "hosts.cc=ztr-template"),
+    "dcqcn": ("mixed.yaml", 0, "hosts.nic=engine", "hosts.cc=dcqcn-paper"),
+    "ztr": ("mixed.yaml", 0, "hosts.nic=engine", "hosts.cc=ztr-target"),
     "mtu": (os.path.join(SCENARIOS, "mtu-mismatch.yaml"), STALLED),
     "flap": (os.path.join(SCENARIOS, "link-flap.yaml"), 0),
 }

@@ -19,6 +19,8 @@ BUILDS = [("gcc", "debug"), ("clang", "release")]
 RUNS = {
     "bare": ("mixed.yaml", 0),
     "engine": ("mixed.yaml", 0, "--set", "hosts.nic=engine", "--set", "hosts.cc=none"),
+    "dcqcn": ("mixed.yaml", 0, "--set", "hosts.nic=engine", "--set", "hosts.cc=dcqcn-paper"),
+    "ztr": ("mixed.yaml", 0, "--set", "hosts.nic=engine", "--set", "hosts.cc=ztr-target"),
     "verbs": ("verbs.yaml", STALLED),
     "bytes": ("verbs.yaml", STALLED, "--bytes"),
 }

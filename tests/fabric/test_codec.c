@@ -86,6 +86,75 @@ static void build__parses_to_the_same(void **state)
     }
 }
 
+/* V21: the CNP of an adapter, for QP 0xd2, to the byte. */
+static void build__cnp(void **state)
+{
+    (void)state;
+    static const uint8_t bth[12] = {0x81, 0x00, 0xff, 0xff, 0x40, 0x00, 0x00, 0xd2};
+    static const uint8_t reserved[16];
+    static struct train t;
+    static const struct nic_path path = {.local = {.b = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1}},
+                                         .remote = {.b = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2}},
+                                         .udp_sport = 0xc001,
+                                         .hop_limit = 64};
+    struct rig r;
+    struct rx_packet rx;
+    star(&r, 2, true);
+    rig_flow(&r, 0, 1, 100);
+    rig_make(&r);
+    t.path = &path;
+    t.packet[0].h.bth =
+        (struct bth){.opcode = OPCODE_CNP, .becn = true, .pkey = PKEY_DEFAULT, .dest_qp = 0xd2};
+    uint32_t packet = packet_take(&r.f->pool);
+    r.f->pool.packet[packet] = (struct packet){
+        .bytes = (uint16_t)(codec_frame_bytes(r.f) + roce_packet_bytes(OPCODE_CNP, 0))};
+    codec_build(r.f, packet, &t, &t.packet[0]);
+    const uint8_t *frame = r.f->frame;
+    assert_int_equal(packet, 0);
+    assert_int_equal(r.f->frame_bytes[0], 14 + 20 + 8 + 12 + 16 + 4);
+    assert_memory_equal(frame + 42, bth, 12);
+    assert_memory_equal(frame + 54, reserved, 16);
+    assert_true(codec_parse(r.f, packet, &rx));
+    assert_true(rx.icrc_ok && rx.h.bth.becn && rx.h.bth.dest_qp == 0xd2);
+    rig_end(&r);
+}
+
+struct cnps {
+    uint64_t last_ps[8];
+    uint32_t n;
+};
+
+/* V21: of one flow they leave 50 us apart at least. */
+static void note_cnp(void *arg, const struct fabric_trace *e)
+{
+    struct cnps *c = arg;
+    if (e->frame != PACKET_CNP || e->node == 7) /* the switch sends them on */
+        return;
+    uint64_t *last = &c->last_ps[e->flow];
+    assert_true(*last == 0 || e->time_ps - *last >= 50 * FABRIC_US);
+    *last = e->time_ps;
+    c->n++;
+}
+
+static void engine__cnps_apart(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct cnps c = {0};
+    star(&r, 7, true);
+    r.config.hosts.cc = "dcqcn-paper";
+    r.config.switches.kmin_bytes = 5000;
+    r.config.switches.kmax_bytes = 20000;
+    r.config.trace_kinds = 1u << TRACE_SEND;
+    r.config.on_trace = note_cnp;
+    r.config.on_trace_arg = &c;
+    for (uint32_t i = 0; i < 6; i++)
+        rig_flow(&r, i, 6, 2000000);
+    assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+    assert_in_range(c.n, 20, 6 * (r.totals.now_ps / (50 * FABRIC_US) + 1));
+    rig_end(&r);
+}
+
 /* Whichever bit: nothing is taken for whole. */
 static void break__is_seen(void **state)
 {
@@ -226,6 +295,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(build__parses_to_the_same),
         cmocka_unit_test(break__is_seen),
+        cmocka_unit_test(build__cnp),
+        cmocka_unit_test(engine__cnps_apart),
         cmocka_unit_test(pause__frames_of_the_standards),
         cmocka_unit_test(bytes__change_nothing),
         cmocka_unit_test(bytes__of_nobody),
