@@ -151,7 +151,9 @@ class Browser:
 
     def __enter__(self):
         self.home = tempfile.TemporaryDirectory(prefix="test-browser-")
-        self.driver = Process(["chromedriver", "--port=0"], env={"HOME": self.home.name})
+        # No sanitizer's runtime in the browser (stage preload).
+        env = {"HOME": self.home.name, "LD_PRELOAD": ""}
+        self.driver = Process(["chromedriver", "--port=0"], env=env)
         try:
             match = wait_until(
                 lambda: re.search(r"started successfully on port (\d+)", self.driver.text()),
