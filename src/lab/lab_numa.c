@@ -19,10 +19,11 @@ static uint64_t allowed(void)
     uint64_t nodes = 0;
     if (numa_available() < 0)
         return 1;
+    struct bitmask *ours = numa_get_mems_allowed();
     for (int i = 0; i < MAX_NODES && i <= numa_max_node(); i++)
-        if (numa_bitmask_isbitset(numa_get_mems_allowed(), (unsigned)i) != 0 &&
-            numa_node_size64(i, NULL) > 0)
+        if (numa_bitmask_isbitset(ours, (unsigned)i) != 0 && numa_node_size64(i, NULL) > 0)
             nodes |= 1ull << i;
+    numa_bitmask_free(ours);
     return nodes != 0 ? nodes : 1;
 }
 
