@@ -370,12 +370,10 @@ static void cnp__in_other_states(void **state)
     }
 }
 
-/* A marked packet that no QP takes makes no CNP; neither does one after RESET owe it. */
-static void mark__without_a_flow(void **state)
+/* A marked packet that no QP takes makes no CNP; nor does a QP owe one that has ended since. */
+static void mark_without_a_flow(enum qp_state end_state)
 {
-    (void)state;
     begin(&usual);
-    p.hook = watch;
     struct rx_packet stray = pair_packet(&p, B, opcode_make(SERVICE_RC, OP_WRITE_ONLY), 5);
     stray.traffic_class = CE;
     stray.src.b[14]++;
@@ -385,11 +383,23 @@ static void mark__without_a_flow(void **state)
     pair_inject(&p, B, stray);
     stray.h.bth.dest_qp ^= 1;
     pair_inject(&p, B, stray); /* taken, and the QP is gone before the CNP has left */
-    assert_int_equal(pair_modify(&p, B, QP_STATE_RESET), 0);
+    assert_int_equal(pair_modify(&p, B, end_state), 0);
     pair_settle(&p);
     assert_int_equal(seen.cnps, 0);
     assert_int_equal(pair_count(&p, B, COUNTER_np_cnp_sent), 0);
     end();
+}
+
+static void mark__reset(void **state)
+{
+    (void)state;
+    mark_without_a_flow(QP_STATE_RESET);
+}
+
+static void mark__error(void **state)
+{
+    (void)state;
+    mark_without_a_flow(QP_STATE_ERR);
 }
 
 static struct pair_config by_rtt(const char *name)
@@ -548,7 +558,8 @@ int main(void)
         cmocka_unit_test(off__nothing_happens),
         cmocka_unit_test(cnp__of_others),
         cmocka_unit_test(cnp__in_other_states),
-        cmocka_unit_test(mark__without_a_flow),
+        cmocka_unit_test(mark__reset),
+        cmocka_unit_test(mark__error),
         cmocka_unit_test(probe__measures),
         cmocka_unit_test(probe__unanswered),
         cmocka_unit_test(probe__interval),
