@@ -25,7 +25,7 @@ static struct {
     unsigned cnps, mads, acks;
     uint64_t cnp_ns[MAX_CNPS];
     struct rx_packet cnp, probe, answer; /* the last ones */
-    uint64_t data_ns;                    /* when the last data left */
+    uint64_t data_ns[2];                 /* when the last data of a side left */
     unsigned not_ect;
 } seen;
 
@@ -54,7 +54,7 @@ static struct fate watch(struct pair *pair, int from, struct rx_packet *packet)
     seen.acks += opcode_op(packet->h.bth.opcode) == OP_ACKNOWLEDGE;
     if (!data)
         return fate;
-    seen.data_ns = pair->now;
+    seen.data_ns[from] = pair->now;
     seen.data[from]++;
     if (seen.mark_every[from] != 0 && seen.data[from] % seen.mark_every[from] == 0) {
         packet->traffic_class |= CE;
@@ -157,7 +157,7 @@ static void case_L6__one_an_interval(void **state)
     uint64_t start = p.now;
     pair_settle(&p);
     pair_sent(&p, A, 1, WC_SUCCESS);
-    assert_in_range(seen.cnps, 8, (seen.data_ns - start) / (50 * US) + 1);
+    assert_in_range(seen.cnps, 8, (seen.data_ns[A] - start) / (50 * US) + 1);
     assert_true(seen.cnps < seen.marked[A]);
     for (unsigned i = 1; i < seen.cnps && i < MAX_CNPS; i++)
         assert_true(seen.cnp_ns[i] - seen.cnp_ns[i - 1] >= 50 * US);
@@ -201,7 +201,7 @@ static void rate__falls_and_comes_back(void **state)
     write_some(A, 2, 1000);
     pair_settle(&p);
     pair_sent(&p, A, 2, WC_SUCCESS);
-    assert_true(seen.data_ns - start > least_ns);
+    assert_true(seen.data_ns[A] - start > least_ns);
     pair_run(&p, 100 * MS);
     assert_int_equal(rate_mbps(A), LINE_MBPS);
     assert_int_equal(rate_mbps(B), LINE_MBPS);
@@ -230,7 +230,7 @@ static void rate__bounds_responses(void **state)
     for (unsigned id = 2; id <= 4; id++)
         pair_sent(&p, A, id, WC_SUCCESS);
     assert_int_equal(seen.data[B], 40);
-    assert_true(p.now - start > 39 * 8 * MTU * UINT64_C(1000) / LINE_MBPS);
+    assert_true(seen.data_ns[B] - start > 39 * 8 * MTU * UINT64_C(1000) / LINE_MBPS);
     assert_int_equal(pair_count(&p, A, COUNTER_local_ack_timeout_err), 0);
     end();
 }
@@ -280,7 +280,7 @@ static void uc__is_slowed_as_well(void **state)
     write_some(A, 2, 60);
     pair_settle(&p);
     pair_sent(&p, A, 2, WC_SUCCESS);
-    assert_true(seen.data_ns - start > 59 * 8 * MTU * UINT64_C(1000) / LINE_MBPS);
+    assert_true(seen.data_ns[A] - start > 59 * 8 * MTU * UINT64_C(1000) / LINE_MBPS);
     assert_int_equal(seen.not_ect, 0);
     end();
 }
