@@ -118,8 +118,10 @@ int lab_addresses_connect(const json_t *addresses, uint16_t port, bool same_mach
         if (address == NULL || (is_loopback(address) && !same_machine))
             continue;
         int got = lab_net_connect(address, port, limit, why);
-        if (got >= 0)
+        if (got >= 0) {
+            message[0] = '\0';
             return got;
+        }
         if (fd == -EADDRNOTAVAIL) /* the first is what a person would have tried */
             lab_message_copy(message, why);
         fd = got;

@@ -360,30 +360,29 @@ static int lead(const struct lab_ranks *ranks, int listener)
 {
     struct lab_schedule schedule;
     unsigned machine[LAB_MAX_RANKS];
-    struct lab_hub *hub = calloc(1, sizeof(*hub));
+    static struct lab_hub hub; /* large */
     for (unsigned i = 0; i < ranks->count; i++)
         machine[i] = ranks->rank[i].machine;
-    if (hub == NULL || lab_schedule_make(&schedule, machine, ranks->count) != 0)
+    int error = lab_schedule_make(&schedule, machine, ranks->count);
+    if (error == 0)
+        hub.outcomes = calloc(schedule.meeting_count, sizeof(*hub.outcomes));
+    if (hub.outcomes == NULL)
         return complain(EXIT_UNAVAILABLE, "out of memory for %u ranks", ranks->count);
-    *hub = (struct lab_hub){
-        .ranks = ranks,
-        .settings = &end.settings,
-        .schedule = &schedule,
-        .outcomes = calloc(schedule.meeting_count, sizeof(*hub->outcomes)),
-        .listener = listener,
-    };
-    int error = hub->outcomes == NULL ? -ENOMEM : lab_hub_lead(hub);
-    json_t *record = lab_matrix_make(hub, error != 0 ? hub->message : NULL);
+    hub.ranks = ranks;
+    hub.settings = &end.settings;
+    hub.schedule = &schedule;
+    hub.listener = listener;
+    error = lab_hub_lead(&hub);
+    json_t *record = lab_matrix_make(&hub, error != 0 ? hub.message : NULL);
     int code = write_record(record, lab_matrix_write, error != 0);
     if (error != 0)
-        code = complain(EXIT_UNAVAILABLE, "%s", hub->message);
-    for (unsigned i = 0; hub->outcomes != NULL && i < schedule.meeting_count; i++) {
-        json_decref(hub->outcomes[i].record);
-        free(hub->outcomes[i].error);
+        code = complain(EXIT_UNAVAILABLE, "%s", hub.message);
+    for (unsigned i = 0; i < schedule.meeting_count; i++) {
+        json_decref(hub.outcomes[i].record);
+        free(hub.outcomes[i].error);
     }
     json_decref(record);
-    free(hub->outcomes);
-    free(hub);
+    free(hub.outcomes);
     lab_schedule_clear(&schedule);
     return code;
 }
@@ -419,7 +418,7 @@ static int cmd_mpi(int argc, char **argv)
 {
     struct lab_network network;
     struct lab_boot boot;
-    struct lab_ranks *ranks = calloc(1, sizeof(*ranks));
+    static struct lab_ranks ranks;
     uint8_t key[LAB_KEY_BYTES];
     char message[LAB_MESSAGE_BYTES];
     parse(argc, argv, LAB_ROLE_RANKS,
@@ -427,8 +426,6 @@ static int cmd_mpi(int argc, char **argv)
     lab_settings_for_ranks(&end.settings);
     if (lab_network_parse(&network, end.settings.network, message) != 0)
         return complain(EXIT_USAGE, "--%s", message);
-    if (ranks == NULL)
-        return complain(EXIT_UNAVAILABLE, "out of memory");
     lab_key_random(key);
     int listener = lab_net_listen("", 0, message);
     if (listener < 0)
@@ -444,14 +441,13 @@ static int cmd_mpi(int argc, char **argv)
         return complain(error == -ENOENT || error == -ERANGE ? EXIT_USAGE : EXIT_UNAVAILABLE, "%s",
                         message);
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* a launcher that is killed leaves nobody behind */
-    error = lab_ranks_read(ranks, &boot, message);
+    error = lab_ranks_read(&ranks, &boot, message);
     if (error == 0)
-        code = take_rank(ranks, listener);
+        code = take_rank(&ranks, listener);
     else if (boot.rank == 0)
         code = complain(EXIT_UNAVAILABLE, "%s", message);
     lab_boot_clear(&boot);
-    lab_ranks_clear(ranks);
-    free(ranks);
+    lab_ranks_clear(&ranks);
     return code;
 }
 

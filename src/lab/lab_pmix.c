@@ -102,11 +102,11 @@ static int gather(struct lab_boot *b, const pmix_proc_t *me, const char *mine, u
         return -ERANGE;
     }
     b->texts = calloc(b->ranks, sizeof(*b->texts));
-    value.data.string = strdup(mine);
-    if (b->texts == NULL || value.data.string == NULL)
-        return fail(message, "memory", PMIX_ERR_NOMEM);
-    status = PMIx_Put(PMIX_GLOBAL, NAME, &value);
-    free(value.data.string);
+    char *copy = strdup(mine);
+    value.data.string = copy;
+    status =
+        b->texts == NULL || copy == NULL ? PMIX_ERR_NOMEM : PMIx_Put(PMIX_GLOBAL, NAME, &value);
+    free(copy);
     if (status == PMIX_SUCCESS)
         status = PMIx_Commit();
     if (status != PMIX_SUCCESS)

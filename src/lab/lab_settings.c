@@ -658,6 +658,13 @@ void lab_settings_for_together(struct lab_settings *s)
     s->sizes = (struct lab_list){1, {largest(&s->sizes)}};
     s->depths = (struct lab_list){1, {largest(&s->depths)}};
     s->offsets.count = 1;
+    s->qps = (struct lab_list){1, {largest(&s->qps)}};
+    uint32_t threads = 0;
+    for (uint32_t i = 0; i < s->threads.count; i++)
+        if (lab_settings_has_team(s, s->qps.value[0], s->threads.value[i]) &&
+            s->threads.value[i] > threads)
+            threads = s->threads.value[i];
+    s->threads = (struct lab_list){1, {threads}};
     s->baseline = 0;
     s->max_p99_ns = s->min_kbps = s->min_ratio_ppm = 0;
 }

@@ -106,6 +106,13 @@ def datagrams():
     right(record, 2, [("send", 64, 1)])
 
 
+def teams():
+    """Several queue pairs and threads: all of them in pairs, the most at once together."""
+    words = [*SMALL, "--qps", "1,2", "--threads", "1,2"]
+    record, _ = measured((2, words))
+    right(record, 2, [("write", 64, 1)] * 2)
+
+
 def to_stdout():
     out, _ = mpirun((2, [*SMALL, "--json", "-"]))
     demand(json.loads(out)["record"] == "verbena lab mpi", out)
@@ -267,6 +274,7 @@ def cases(tap):
     one = tap.run
     one("four", four)
     one("datagrams", datagrams)
+    one("teams", teams)
     one("to_stdout", to_stdout)
     one("verdicts", verdicts)
     one("refused", refused)
