@@ -258,6 +258,13 @@ struct nic_qp_cap {
     uint32_t max_inline_bytes;
 };
 
+/* Enhanced connection establishment (ECE): what the two ends of a connection tell each other that
+ * they can, outside of RoCE's own messages. */
+enum ece_options {
+    ECE_RTT_PROBES = 1 << 0, /* answers probes of the round-trip time, docs/rtt-probes.md */
+    ECE_KNOWN = ECE_RTT_PROBES,
+};
+
 struct pd;
 struct cq;
 struct srq;

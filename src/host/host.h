@@ -163,6 +163,11 @@ VERBENA_EXPORT int verbena_qp_modify(struct verbena_context *ctx, struct qp *qp,
                                      const struct nic_qp_attr *attr, unsigned mask);
 VERBENA_EXPORT int verbena_qp_query(struct verbena_context *ctx, struct qp *qp,
                                     struct nic_qp_attr *attr, struct nic_qp_cap *cap);
+/* ECE, as qp_set_ece and qp_query_ece have it. -EINVAL: too late. */
+VERBENA_EXPORT int verbena_qp_set_ece(struct verbena_context *ctx, struct qp *qp,
+                                      uint32_t *options);
+VERBENA_EXPORT int verbena_qp_query_ece(struct verbena_context *ctx, struct qp *qp,
+                                        uint32_t *options);
 VERBENA_EXPORT int verbena_qp_destroy(struct verbena_context *ctx, struct qp *qp);
 /* A UD QP into a multicast group, on the context's interface, and out of it. -EINVAL: no UD QP, no
  * group, not attached; -ENOMEM: too many; others from the system. */

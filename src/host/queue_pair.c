@@ -139,6 +139,19 @@ int verbena_qp_query(struct verbena_context *ctx, struct qp *qp, struct nic_qp_a
     return 0;
 }
 
+int verbena_qp_set_ece(struct verbena_context *ctx, struct qp *qp, uint32_t *options)
+{
+    return dead(ctx) ? -EIO : qp_set_ece(qp, options);
+}
+
+int verbena_qp_query_ece(struct verbena_context *ctx, struct qp *qp, uint32_t *options)
+{
+    if (dead(ctx))
+        return -EIO;
+    *options = qp_query_ece(qp);
+    return 0;
+}
+
 int verbena_qp_destroy(struct verbena_context *ctx, struct qp *qp)
 {
     if (dead(ctx))

@@ -156,6 +156,8 @@ static uint64_t charge(struct qp *qp, uint64_t now_ns, uint64_t bytes, uint64_t 
 static void probe_if_due(struct qp *qp, uint64_t now_ns)
 {
     struct congestion *g = &qp->congestion;
+    if (qp->ece_set && (qp->ece & ECE_RTT_PROBES) == 0)
+        return; /* the peer has said that it answers none */
     bool out = g->probe_ns != 0;
     uint64_t patience_ns = (uint64_t)PROBE_LOST_NS << g->unanswered;
     if (out && now_ns - g->probe_ns < patience_ns)
@@ -164,8 +166,9 @@ static void probe_if_due(struct qp *qp, uint64_t now_ns)
         return;
     if (out && g->unanswered < PROBE_BACKOFF_MAX)
         g->unanswered++;
-    /* Its rate would stay as it is for ever. */
-    if (g->unanswered == PROBES_UNANSWERED)
+    /* Its rate would stay as it is for ever. But who is known to answer is behind the congestion.
+     */
+    if (g->unanswered == PROBES_UNANSWERED && (qp->ece & ECE_RTT_PROBES) == 0)
         cc_start(&g->cc, &g->params);
     g->probe_ns = 0;
     due(qp, CONGESTION_PROBE);

@@ -238,6 +238,8 @@ static void enter_reset(struct qp *qp)
     qp->pacer = (struct pacer){0};
     qp->congestion = (struct congestion){0};
     qp->sqd_pending = false;
+    qp->ece_set = false;
+    qp->ece = 0;
 }
 
 void qp_unlink(struct qp *qp)
@@ -439,6 +441,37 @@ void qp_query(struct qp *qp, struct nic_qp_attr *attr, struct nic_qp_cap *cap)
     attr->cur_state = qp->state;
     *cap = qp->cap;
     lock_drop(&qp->lock);
+}
+
+/* Datagrams go to many peers. */
+static uint32_t ece_offered(const struct qp *qp)
+{
+    return qp->type == QP_TYPE_UD ? 0 : ECE_KNOWN;
+}
+
+static bool ece_open(const struct qp *qp)
+{
+    return qp->state == QP_STATE_RESET || qp->state == QP_STATE_INIT;
+}
+
+int qp_set_ece(struct qp *qp, uint32_t *options)
+{
+    lock_take(&qp->lock);
+    bool open = ece_open(qp);
+    if (open) {
+        qp->ece_set = true;
+        qp->ece = *options &= ece_offered(qp);
+    }
+    lock_drop(&qp->lock);
+    return open ? 0 : -EINVAL;
+}
+
+uint32_t qp_query_ece(struct qp *qp)
+{
+    lock_take(&qp->lock);
+    uint32_t options = ece_open(qp) && !qp->ece_set ? ece_offered(qp) : qp->ece;
+    lock_drop(&qp->lock);
+    return options;
 }
 
 void qp_enter_error(struct qp *qp)

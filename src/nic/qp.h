@@ -62,6 +62,8 @@ struct qp {
     struct nic_path tx_path; /* attr.path as packets carry it; congestion.c */
     struct pacer pacer;      /* of its requests; what answers the peer is not held back */
     struct congestion congestion;
+    bool ece_set;               /* the program says what its peer can */
+    uint32_t ece;               /* enum ece_options that both can; 0 while that is not known */
     _Atomic uint32_t windows;   /* of type 2, bound to it */
     bool sqd_pending;           /* SQD asked for, not drained yet */
     enum last_train last_train; /* nic_output */
@@ -100,6 +102,13 @@ void qp_free(struct qp *qp);
 int qp_modify(struct qp *qp, const struct nic_qp_attr *attr, unsigned mask);
 /* Snapshot; attr->state as of now. */
 void qp_query(struct qp *qp, struct nic_qp_attr *attr, struct nic_qp_cap *cap);
+
+/* ECE, between creation (or RESET) and RTR: what the peer says that it can. *options: then what of
+ * it this end can as well, which the QP goes by. -EINVAL: too late. */
+int qp_set_ece(struct qp *qp, uint32_t *options);
+/* enum ece_options: before they are set, what this end can; from then on, or from RTR on, those in
+ * use. */
+uint32_t qp_query_ece(struct qp *qp);
 
 /* The first packet shall be told in whatever state it comes: in RTR as ever (EVENT_COMM_EST), later
  * to the host alone (EVENT_QP_HEARD). Until RESET. */

@@ -220,6 +220,8 @@ RDMACM_ABI int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param
     rdma_turn_used(id);
     struct verbena_cm_param p =
         conn_param(id, param, id->conn.responder_resources, id->conn.initiator_depth);
+    if (p.ece_vendor_id == 0) /* a program that does nothing about ECE: none of its options */
+        p.ece_vendor_id = id->remote_ece.vendor_id;
     id->conn.responder_resources = p.responder_resources;
     id->conn.initiator_depth = p.initiator_depth;
     id->conn.asked_rnr_retry_count = p.rnr_retry_count;

@@ -250,6 +250,17 @@ static bool engine_deliver_request(struct rdma_event_obj *e)
     return false;
 }
 
+/* What the peer took of the options that this side told it. Others than those are not ours: some
+ * adapters' peers answer with their own under whatever vendor they were asked by. And ECE is never
+ * a reason to have no connection. */
+static void engine_set_ece(struct rdma_id_obj *id)
+{
+    struct ibv_ece ece = id->remote_ece;
+
+    if (ece.vendor_id == id->local_ece.vendor_id && (ece.options & ~id->local_ece.options) == 0)
+        ibv_set_ece(id->pub.qp, &ece);
+}
+
 /* The peer has accepted. A QP of the library's is connected now; a program with its own does that
  * and says so with rdma_establish. */
 static void engine_deliver_response(struct rdma_event_obj *e)
@@ -258,6 +269,7 @@ static void engine_deliver_response(struct rdma_event_obj *e)
 
     if (id->pub.qp == NULL)
         return;
+    engine_set_ece(id);
     int err = rdma_qp_to(id, IBV_QPS_RTR);
     if (err == 0)
         err = rdma_qp_to(id, IBV_QPS_RTS);

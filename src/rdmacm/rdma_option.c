@@ -91,7 +91,7 @@ RDMACM_ABI int rdma_set_option(struct rdma_cm_id *id, int level, int optname, vo
     return level == RDMA_OPTION_IB ? rdma_id_complete(obj_id(id)) : 0;
 }
 
-/* For programs with QPs of their own; the QPs made here have no vendor features. */
+/* For programs with QPs of their own; for those made here it is done with them. */
 RDMACM_ABI int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
     if (id->qp != NULL || ece == NULL || ece->vendor_id == 0 || ece->comp_mask != 0)

@@ -108,6 +108,18 @@ static int qp_start(struct rdma_id_obj *id)
     return err;
 }
 
+/* ECE, as far as this side can tell when it makes the QP: what it can, or of what the peer has
+ * asked for. Whose vendor the QP does not know gets its own number back, and no options. */
+static int qp_exchange_ece(struct rdma_id_obj *id)
+{
+    if (id->state != ID_REQUESTED)
+        return ibv_query_ece(id->pub.qp, &id->local_ece);
+    id->local_ece = id->remote_ece;
+    if (ibv_set_ece(id->pub.qp, &id->local_ece) != 0)
+        id->local_ece.options = 0;
+    return 0;
+}
+
 RDMACM_ABI int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
     if (attr == NULL || id->verbs == NULL || id->qp != NULL)
@@ -117,8 +129,10 @@ RDMACM_ABI int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_
     int err = qp_prepare(id, attr);
     if (err == 0) {
         id->qp = ibv_create_qp_ex(id->verbs, attr);
-        err = id->qp == NULL ? errno : qp_start(obj_id(id));
+        err = id->qp == NULL ? errno : qp_exchange_ece(obj_id(id));
     }
+    if (err == 0)
+        err = qp_start(obj_id(id));
     if (err == 0) {
         id->pd = attr->pd;
         return 0;

@@ -328,20 +328,32 @@ VERBS_ABI int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode o
     return 0;
 }
 
+static int qp_ece_result(int err)
+{
+    if (err != 0)
+        errno = err;
+    return err;
+}
+
+/* Options that this device does not know are left out, as those of a newer one. Vendor 0 is who has
+ * no ECE; another vendor's options mean nothing here. */
 VERBS_ABI int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-    (void)qp;
-    (void)ece;
-    errno = EOPNOTSUPP;
-    return EOPNOTSUPP;
+    struct ibv_qp_obj *obj = obj_qp(qp);
+
+    if (ece->vendor_id == 0)
+        return qp_ece_result(EOPNOTSUPP);
+    if (ece->vendor_id != VERBS_VENDOR_ID || ece->comp_mask != 0)
+        return qp_ece_result(EINVAL);
+    return qp_ece_result(-verbena_qp_set_ece(obj->host, obj->qp, &ece->options));
 }
 
 VERBS_ABI int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-    (void)qp;
-    memset(ece, 0, sizeof(*ece));
-    errno = EOPNOTSUPP;
-    return EOPNOTSUPP;
+    struct ibv_qp_obj *obj = obj_qp(qp);
+
+    *ece = (struct ibv_ece){.vendor_id = VERBS_VENDOR_ID};
+    return qp_ece_result(-verbena_qp_query_ece(obj->host, obj->qp, &ece->options));
 }
 
 /* On RoCE a group is an address, the LID says nothing. */

@@ -642,6 +642,62 @@ static void sqd__posts_wait_for_rts(void **state)
     assert_int_equal(o->qp->sq.tail - o->qp->sq.head, 1);
 }
 
+/* Set before RTR, reduced to what this end can; then the QP goes by it until RESET. */
+static void ece__by_state(void **state)
+{
+    static const struct {
+        enum qp_state in;
+        uint32_t said;
+        int err;
+        uint32_t before, after; /* what a query tells */
+    } rows[] = {
+        {QP_STATE_RESET, ECE_KNOWN,      0,       ECE_KNOWN, ECE_KNOWN     },
+        {QP_STATE_RESET, 0,              0,       ECE_KNOWN, 0             },
+        {QP_STATE_INIT,  ECE_RTT_PROBES, 0,       ECE_KNOWN, ECE_RTT_PROBES},
+        {QP_STATE_INIT,  UINT32_MAX,     0,       ECE_KNOWN, ECE_KNOWN     }, /* of a newer one */
+        {QP_STATE_INIT,  ~ECE_KNOWN,     0,       ECE_KNOWN, 0             },
+        {QP_STATE_RTR,   ECE_KNOWN,      -EINVAL, 0,         0             }, /* not known */
+        {QP_STATE_RTS,   ECE_KNOWN,      -EINVAL, 0,         0             },
+        {QP_STATE_SQD,   ECE_KNOWN,      -EINVAL, 0,         0             },
+        {QP_STATE_SQE,   0,              -EINVAL, 0,         0             },
+        {QP_STATE_ERR,   0,              -EINVAL, 0,         0             },
+    };
+    struct objects *o = *state;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint32_t options = rows[i].said;
+        objects_bring(o, rows[i].in);
+        assert_int_equal(qp_query_ece(o->qp), rows[i].before);
+        assert_int_equal(qp_set_ece(o->qp, &options), rows[i].err);
+        assert_int_equal(options, rows[i].err == 0 ? rows[i].after : rows[i].said);
+        assert_int_equal(qp_query_ece(o->qp), rows[i].after);
+        assert_int_equal(objects_step(o, QP_STATE_RESET), 0);
+        assert_int_equal(qp_query_ece(o->qp), ECE_KNOWN);
+    }
+    uint32_t options = ECE_RTT_PROBES, more = UINT32_MAX;
+    assert_int_equal(qp_set_ece(o->qp, &options), 0);
+    objects_bring(o, QP_STATE_RTS);
+    assert_int_equal(qp_set_ece(o->qp, &more), -EINVAL);
+    assert_int_equal(qp_query_ece(o->qp), ECE_RTT_PROBES);
+}
+
+/* Datagrams have no one peer to agree with. */
+static void ece__of_datagrams(void **state)
+{
+    struct objects *o = *state;
+    struct qp_init init = {
+        .type = QP_TYPE_UD, .pd = o->pd, .send_cq = o->scq, .recv_cq = o->rcq, .cap = plain.cap};
+    uint32_t options = UINT32_MAX;
+    struct qp *ud;
+
+    assert_int_equal(qp_create(o->nic, &init, &ud), 0);
+    assert_int_equal(qp_query_ece(ud), 0);
+    assert_int_equal(qp_set_ece(ud, &options), 0);
+    assert_int_equal(options, 0);
+    qp_unlink(ud);
+    qp_free(ud);
+}
+
 int main(void)
 {
 #define CASE(f)     cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -670,6 +726,8 @@ int main(void)
         CASE(sqd__drained_at_once_when_idle),
         CASE(sqd__attributes_only_when_drained),
         CASE(sqd__posts_wait_for_rts),
+        CASE(ece__by_state),
+        CASE(ece__of_datagrams),
     };
 
     return cmocka_run_group_tests_name("qp", tests, NULL, NULL);

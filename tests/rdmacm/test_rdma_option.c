@@ -205,6 +205,99 @@ static void ece__answered(void **state)
     rig_pair_close(&p);
 }
 
+enum { OUR_VENDOR = 0x564552, PROBES = 1 };
+
+static void expect_ece(struct ibv_qp *qp, uint32_t options)
+{
+    struct ibv_ece got = {0};
+
+    assert_int_equal(ibv_query_ece(qp, &got), 0);
+    assert_int_equal(got.vendor_id, OUR_VENDOR);
+    assert_int_equal(got.options, options);
+}
+
+/* The library's QPs on both sides agree, without the programs. */
+static void ece__of_qps_made_here(void **state)
+{
+    (void)state;
+    struct rig_pair p;
+
+    rig_pair_open(&p, "127.0.0.1", RDMA_PS_TCP, true);
+    rig_pair_connect(&p);
+    expect_ece(p.client->qp, PROBES);
+    expect_ece(p.server->qp, PROBES);
+    rig_pair_close(&p);
+}
+
+/* What a program with a QP of its own says, to a QP made here, and the answer. */
+static void ece__asked_by_programs(void **state)
+{
+    (void)state;
+    static const struct {
+        struct ibv_ece said; /* vendor 0: nothing */
+        uint32_t vendor, options, used;
+    } rows[] = {
+        {{OUR_VENDOR, PROBES, 0},     OUR_VENDOR, PROBES, PROBES},
+        {{OUR_VENDOR, UINT32_MAX, 0}, OUR_VENDOR, PROBES, PROBES},
+        {{OUR_VENDOR, 0, 0},          OUR_VENDOR, 0,      0     },
+        {{0x15b3, 0x30000001, 0},     0x15b3,     0,      0     },
+        {{0, 0, 0},                   0,          0,      0     },
+    };
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig_pair p;
+        struct rdma_conn_param param = {.qp_num = 2};
+        struct ibv_ece said = rows[i].said, got;
+        rig_pair_open(&p, "127.0.0.1", RDMA_PS_TCP, false);
+        if (said.vendor_id != 0)
+            assert_int_equal(rdma_set_local_ece(p.client, &said), 0);
+        assert_int_equal(rdma_connect(p.client, &param), 0);
+        rdma_ack_cm_event(rig_pair_request(&p, true));
+        assert_int_equal(rdma_accept(p.server, NULL), 0);
+        rig_expect(p.client_ch, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+        assert_int_equal(rdma_get_remote_ece(p.client, &got), 0);
+        assert_int_equal(got.vendor_id, rows[i].vendor);
+        assert_int_equal(got.options, rows[i].options);
+        expect_ece(p.server->qp, rows[i].used);
+        rig_pair_close(&p);
+    }
+}
+
+/* What a program answers a QP made here. Only what it was offered counts, and nothing that it says
+ * keeps the connection from being. */
+static void ece__answered_by_programs(void **state)
+{
+    (void)state;
+    static const struct {
+        struct ibv_ece said; /* vendor 0: nothing */
+        uint32_t used;
+    } rows[] = {
+        {{OUR_VENDOR, PROBES, 0},              PROBES},
+        {{OUR_VENDOR, 0, 0},                   0     },
+        {{OUR_VENDOR, 0x30000000 | PROBES, 0}, 0     },
+        {{0x15b3, PROBES, 0},                  0     },
+        {{0, 0, 0},                            0     },
+    };
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig_pair p;
+        struct rdma_conn_param param = {.qp_num = 2};
+        struct ibv_ece said = rows[i].said, asked;
+        rig_pair_open(&p, "127.0.0.1", RDMA_PS_TCP, true);
+        assert_int_equal(rdma_connect(p.client, NULL), 0);
+        rdma_ack_cm_event(rig_pair_request(&p, false));
+        assert_int_equal(rdma_get_remote_ece(p.server, &asked), 0);
+        assert_int_equal(asked.vendor_id, OUR_VENDOR);
+        assert_int_equal(asked.options, PROBES);
+        if (said.vendor_id != 0)
+            assert_int_equal(rdma_set_local_ece(p.server, &said), 0);
+        assert_int_equal(rdma_accept(p.server, &param), 0);
+        rig_expect(p.client_ch, RDMA_CM_EVENT_ESTABLISHED, 0);
+        expect_ece(p.client->qp, rows[i].used);
+        rig_pair_close(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +309,9 @@ int main(void)
         cmocka_unit_test(ece__rows),
         cmocka_unit_test(ece__told),
         cmocka_unit_test(ece__answered),
+        cmocka_unit_test(ece__of_qps_made_here),
+        cmocka_unit_test(ece__asked_by_programs),
+        cmocka_unit_test(ece__answered_by_programs),
     };
 
     return cmocka_run_group_tests(tests, rig_setup, NULL);

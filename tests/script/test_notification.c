@@ -73,14 +73,23 @@ static const struct pair_config usual = {
     .congestion = {.algorithm = "dcqcn-paper", .cnp_interval_ns = 50 * US, .cnp_class = 48 << 2},
 };
 
-static void begin(const struct pair_config *config)
+static void begin_told(const struct pair_config *config, const uint32_t *ece)
 {
     memset(&seen, 0, sizeof(seen));
     pair_create(&p, config);
     p.hook = watch;
+    if (ece != NULL) {
+        uint32_t options = *ece;
+        assert_int_equal(qp_set_ece(p.side[A].qp, &options), 0);
+    }
     p.side[A].attr.line_mbps = p.side[B].attr.line_mbps = LINE_MBPS;
     pair_bring(&p, A, QP_STATE_RTS);
     pair_bring(&p, B, QP_STATE_RTS);
+}
+
+static void begin(const struct pair_config *config)
+{
+    begin_told(config, NULL);
 }
 
 static void end(void)
@@ -456,6 +465,35 @@ static void probe__unanswered(void **state)
     end();
 }
 
+/* ECE says what the peer does: who answers none is sent none, and a silence of who does answer is
+ * no reason for line rate. */
+static void probe__peer_told_it(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t ece;
+        unsigned probes_min, probes_max;
+        uint64_t mbps; /* of 100 Mb/s at first */
+    } rows[] = {
+        {0,              0, 0,  100},
+        {ECE_RTT_PROBES, 8, 12, 100},
+    };
+    for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+        struct pair_config config = by_rtt("ztr-template");
+        begin_told(&config, &rows[r].ece);
+        seen.lose_mads = true;
+        p.side[A].qp->congestion.cc.rate_bps = UINT64_C(100000000);
+        for (unsigned i = 1; i <= 400; i++) {
+            write_some(A, i, 10);
+            pair_run(&p, 1 * MS);
+            pair_sent(&p, A, i, WC_SUCCESS);
+        }
+        assert_in_range(seen.mads, rows[r].probes_min, rows[r].probes_max);
+        assert_int_equal(rate_mbps(A), rows[r].mbps);
+        end();
+    }
+}
+
 /* Not sooner than the interval after the one before. */
 static void probe__interval(void **state)
 {
@@ -562,6 +600,7 @@ int main(void)
         cmocka_unit_test(mark__error),
         cmocka_unit_test(probe__measures),
         cmocka_unit_test(probe__unanswered),
+        cmocka_unit_test(probe__peer_told_it),
         cmocka_unit_test(probe__interval),
         cmocka_unit_test(probe__of_others),
         cmocka_unit_test(probe__answered_where_it_is_off),

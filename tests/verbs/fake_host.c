@@ -516,6 +516,23 @@ int verbena_qp_query(struct verbena_context *ctx, struct qp *qp, struct nic_qp_a
     return fake_fail();
 }
 
+int verbena_qp_set_ece(struct verbena_context *ctx, struct qp *qp, uint32_t *options)
+{
+    assert_non_null(ctx);
+    assert_non_null(qp);
+    fake.ece = *options;
+    *options &= 1;
+    return fake_fail();
+}
+
+int verbena_qp_query_ece(struct verbena_context *ctx, struct qp *qp, uint32_t *options)
+{
+    assert_non_null(ctx);
+    assert_non_null(qp);
+    *options = fake.ece;
+    return fake_fail();
+}
+
 int verbena_qp_destroy(struct verbena_context *ctx, struct qp *qp)
 {
     assert_non_null(ctx);

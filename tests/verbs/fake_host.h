@@ -42,6 +42,7 @@ struct fake_host {
     struct qp_init qp_init;
     struct nic_qp_attr attr; /* as last modified */
     unsigned mask;
+    uint32_t ece; /* as last set; reduced to its lowest bit, then */
     uint64_t mr_iova;
     unsigned mr_access;
     unsigned mr_change; /* as last changed */

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Enhanced connection establishment between two programs, by Debian's pyverbs: what the one's QP
+can arrives at the other's, by rdma_cm, and what both can is used."""
+
+import os
+import sys
+
+import e2e
+import pyverbs_suite
+from e2e import Process, demand, on_nic
+
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ece_pair.py")
+PORT = "7482"
+# What the client says (None: what its QP does), what the server is told, what both use. A
+# newer Verbena may know more options than this one.
+ROWS = [(None, "1", "1"), ("0", "0", "0"), ("80000001", "80000001", "1"), ("2", "2", "0")]
+
+
+def exchange():
+    words = [pyverbs_suite.PYTHON, PROGRAM]
+    for said, told, used in ROWS:
+        options = [] if said is None else [said]
+        with Process(on_nic(*words, "server", PORT)) as server:
+            e2e.wait_until(lambda: "listens" in server.text(), what="the server")
+            with Process(on_nic(*words, "client", PORT, *options)) as client:
+                found = client.expect()
+            heard = server.expect()
+        demand(
+            heard == f"listens\ntold 564552 {told}\nuses 564552 {used}\n",
+            f"{said}: the server: {heard}",
+        )
+        demand(
+            found == f"told 564552 {used}\nuses 564552 {used}\n", f"{said}: the client: {found}"
+        )
+
+
+def cases(tap):
+    try:
+        pyverbs_suite.need()
+    except e2e.Skip as reason:
+        tap.say("ok", "pyverbs", f" # SKIP {reason}")
+        return
+    tap.run("options_arrive", exchange)
+
+
+if __name__ == "__main__":
+    sys.exit(e2e.main(cases))
