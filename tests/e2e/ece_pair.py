@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""One of the two programs of test_ece.py, in pyverbs: `ece_pair.py server|client PORT [OPTIONS]`.
+"""One of the two programs of test_ece.py, in pyverbs: `ece_pair.py server|client ADDRESS PORT
+[OPTIONS]`.
 
 A QP of its own, and ECE as rdma_set_local_ece(3) has it: asked of the QP, told by rdma_cm, set
 before the QP is connected. OPTIONS: what to say instead of the QP's own. Prints what it was told
@@ -13,8 +14,6 @@ from pyverbs import enums as e
 from pyverbs.cmid import CMID, AddrInfo, CMEvent, CMEventChannel, ConnParam
 from pyverbs.cq import CQ
 from pyverbs.qp import ECE, QP, QPAttr, QPCap, QPInitAttr
-
-ADDRESS = "127.0.0.1"
 
 
 def expect(channel, wanted):
@@ -43,8 +42,8 @@ def connect(cmid, qp):
     return used
 
 
-def serve(channel, port):
-    address = AddrInfo(src=ADDRESS, src_service=port, port_space=c.RDMA_PS_TCP, flags=c.RAI_PASSIVE)
+def serve(channel, name, port):
+    address = AddrInfo(src=name, src_service=port, port_space=c.RDMA_PS_TCP, flags=c.RAI_PASSIVE)
     listener = CMID(creator=channel, port_space=c.RDMA_PS_TCP)
     listener.bind_addr(address)
     listener.listen()
@@ -60,8 +59,8 @@ def serve(channel, port):
     cmid.disconnect()
 
 
-def ask(channel, port, options=None):
-    address = AddrInfo(src=ADDRESS, dst=ADDRESS, dst_service=port, port_space=c.RDMA_PS_TCP)
+def ask(channel, name, port, options=None):
+    address = AddrInfo(dst=name, dst_service=port, port_space=c.RDMA_PS_TCP)
     cmid = CMID(creator=channel, port_space=c.RDMA_PS_TCP)
     cmid.resolve_addr(address)
     expect(channel, c.RDMA_CM_EVENT_ADDR_RESOLVED).ack_cm_event()

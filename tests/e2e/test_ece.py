@@ -8,7 +8,7 @@ import sys
 
 import e2e
 import pyverbs_suite
-from e2e import Process, demand, on_nic
+from e2e import Namespaces, Process, demand, on_nic
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ece_pair.py")
 PORT = "7482"
@@ -17,13 +17,17 @@ PORT = "7482"
 ROWS = [(None, "1", "1"), ("0", "0", "0"), ("80000001", "80000001", "1"), ("2", "2", "0")]
 
 
-def exchange():
-    words = [pyverbs_suite.PYTHON, PROGRAM]
+def exchange(net):
+    server_inside, client_inside = (net.side(i, net.GID_V4).inside for i in range(2))
+
+    def pair(role, *more):
+        return on_nic(pyverbs_suite.PYTHON, PROGRAM, role, net.V4[0], PORT, *more)
+
     for said, told, used in ROWS:
         options = [] if said is None else [said]
-        with Process(on_nic(*words, "server", PORT)) as server:
+        with Process([*server_inside, *pair("server")]) as server:
             e2e.wait_until(lambda: "listens" in server.text(), what="the server")
-            with Process(on_nic(*words, "client", PORT, *options)) as client:
+            with Process([*client_inside, *pair("client", *options)]) as client:
                 found = client.expect()
             heard = server.expect()
         demand(
@@ -41,7 +45,8 @@ def cases(tap):
     except e2e.Skip as reason:
         tap.say("ok", "pyverbs", f" # SKIP {reason}")
         return
-    tap.run("options_arrive", exchange)
+    with Namespaces(1500) as net:
+        tap.run("options_arrive", exchange, net)
 
 
 if __name__ == "__main__":
