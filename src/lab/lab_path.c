@@ -280,8 +280,8 @@ static void add_packet(struct walk *w, struct step **last, const struct packet *
     s->count++;
 }
 
-/* Those since the message began; the ones before are of messages before. The time of a packet is
- * when the NIC's engine last looked at the clock: one that came cannot have come before it left. */
+/* Those since the message began; the ones before are of messages before. A packet is there
+ * when it was given to the kernel, and when it has come: that cannot be before it left. */
 static void add_packets(struct walk *w, const json_t *trace, const json_t *other, bool target,
                         long long since_ns)
 {
@@ -520,8 +520,8 @@ int lab_path_write(const json_t *path, FILE *out)
         fprintf(out, "       proves: %s; does not prove: %s\n", text(s, "proves"), text(s, "not"));
     }
     if (json_is_true(json_object_get(path, "packets")))
-        fprintf(out, "\nA packet's time is when the NIC's engine last looked at the clock before "
-                     "it passed.\n");
+        fprintf(out,
+                "\nA packet's time is when it was given to the kernel, or had come from it.\n");
     else
         fprintf(out, "\nPackets are not shown: this NIC writes no capture.\n");
     draw(out, steps);

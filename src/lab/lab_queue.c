@@ -222,7 +222,7 @@ static int to_rts(struct lab_queue *q)
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTS,
         .sq_psn = (uint32_t)q->self.psn,
-        .timeout = 14,
+        .timeout = 16, /* 268 ms: a busy machine, too, looks that often */
         .retry_cnt = 7,
         .rnr_retry = 7,
         .max_rd_atomic = (uint8_t)reads,

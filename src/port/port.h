@@ -24,7 +24,8 @@ struct port_receiver {
 };
 
 /* Sees each packet as the wire has it: its IP and UDP headers (MAC addresses zero) and the UDP
- * payload, BTH .. ICRC. Sent and received packets come from two threads at once. */
+ * payload, BTH .. ICRC. Sent and received packets come from two threads at once. now_ns: of
+ * CLOCK_MONOTONIC, before the kernel got it or after it came: the engine's last look may be old. */
 struct port_observer {
     void (*packet)(struct port_observer *o, uint64_t now_ns, const struct net_headers *h,
                    const uint8_t *payload, uint32_t bytes, bool sent);

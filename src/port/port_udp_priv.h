@@ -163,6 +163,7 @@ struct port_udp {
     unsigned gso_failures;             /* in a row */
     uint64_t gso_off_until_ns;
     uint64_t tx_now_ns;           /* of the last flush */
+    uint64_t tx_observed_ns;      /* when the kernel was given what is sent; with an observer */
     _Atomic uint64_t tx_retry_ns; /* 0, or when a full socket is tried again */
     struct udp_locals locals;
     int tx_spare_fd;           /* given up for the first socket when no descriptor is left; or -1 */
@@ -265,6 +266,8 @@ void udp_tx_fini(struct port_udp *u);
 void udp_tx_train(struct port_udp *u, const struct train *t);
 void udp_tx_train_flipped(struct port_udp *u, const struct train *t, uint32_t bit);
 void udp_tx_flush(struct port_udp *u, uint64_t now_ns);
+/* The clock of what an observer is told. */
+uint64_t udp_observed_ns(void);
 
 /* port_udp_rx.c */
 int udp_rx_init(struct port_udp *u);

@@ -64,7 +64,7 @@ static void observe_received(struct port_udp *u, const struct udp_run *run,
     memcpy(h.src, ip->src, sizeof(h.src));
     memcpy(h.dst, ip->dst, sizeof(h.dst));
     struct port_observer *o = u->config.observer;
-    o->packet(o, u->rx_now_ns, &h, bytes, n, false);
+    o->packet(o, udp_observed_ns(), &h, bytes, n, false);
 }
 
 static void count_malformed(struct port_udp *u, enum roce_verdict v)

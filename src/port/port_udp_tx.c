@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -390,6 +391,13 @@ void udp_tx_train_flipped(struct port_udp *u, const struct train *t, uint32_t bi
     m->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
 }
 
+uint64_t udp_observed_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 static void observe_sent(struct port_udp *u, const struct udp_tx_message *m)
 {
     struct net_headers h = {
@@ -406,7 +414,7 @@ static void observe_sent(struct port_udp *u, const struct udp_tx_message *m)
     struct port_observer *o = u->config.observer;
     for (uint32_t at = 0; at < m->n; at += m->segment) {
         uint32_t n = m->n - at < m->segment ? m->n - at : m->segment;
-        o->packet(o, u->tx_now_ns, &h, m->bytes + at, n, true);
+        o->packet(o, u->tx_observed_ns, &h, m->bytes + at, n, true);
         h.ip_id++;
     }
 }
@@ -505,6 +513,8 @@ static unsigned send_list(struct port_udp *u, struct udp_tx_message **list, unsi
     for (unsigned i = 0; i < n; i++)
         header_of(list[i], &vector[i].msg_hdr);
     unsigned done = 0;
+    if (u->config.observer != NULL)
+        u->tx_observed_ns = udp_observed_ns();
     while (done < n) {
         int fd = list[0]->socket->fd;
         int r = n - done == 1 ? sendmsg(fd, &vector[done].msg_hdr, MSG_NOSIGNAL) >= 0 ? 1 : -1

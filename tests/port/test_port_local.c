@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/un.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -604,15 +605,17 @@ struct watcher {
     struct port_observer o;
     uint16_t told[2];
     unsigned tells, sent, untold;
+    uint64_t begun_ns; /* and no packet is told to have been before, whatever the engine's time */
+    unsigned early;
 };
 
 static void watcher_packet(struct port_observer *o, uint64_t now_ns, const struct net_headers *h,
                            const uint8_t *packet, uint32_t bytes, bool sent)
 {
     struct watcher *w = (struct watcher *)o;
-    (void)now_ns;
     (void)packet;
     (void)bytes;
+    w->early += now_ns < w->begun_ns;
     if (sent) {
         w->sent++;
         w->untold += h->udp_sport != w->told[h->v6];
@@ -632,11 +635,19 @@ static void watcher_source(struct port_observer *o, bool v6, uint16_t sport)
     w->tells++;
 }
 
+static uint64_t clock_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 static void local__a_capture_knows_its_packets(void **state)
 {
     struct ends *e = *state;
     struct watcher w = {
-        .o = {watcher_packet, watcher_done, watcher_source}
+        .o = {watcher_packet, watcher_done, watcher_source},
+        .begun_ns = clock_now_ns(),
     };
     const struct port_udp_config c = {
         .seed = 8, .udp_port = TEST_UDP_PORT, .local = true, .observer = &w.o};
@@ -653,6 +664,7 @@ static void local__a_capture_knows_its_packets(void **state)
     assert_int_equal(w.sent, 20);
     assert_int_equal(w.tells, 2);
     assert_int_equal(w.untold, 0);
+    assert_int_equal(w.early, 0);
     assert_int_equal(e->got.packets, 20); /* whose ICRCs are right */
 }
 
