@@ -487,7 +487,9 @@ void engine_result(const struct fabric *f, uint32_t flow, struct fabric_flow_res
     out->failed_ps = ef->failed_ps;
     out->status = ef->status;
     out->rnr_naks = ef->rnr_naks;
-    out->cnps = ef->qp[0]->congestion.cnps + ef->qp[1]->congestion.cnps;
-    for (unsigned side = 0; side < 2; side++)
+    out->cnps = 0;
+    for (unsigned side = 0; side < 2; side++) {
+        out->cnps += ef->qp[side]->congestion != NULL ? ef->qp[side]->congestion->cnps : 0;
         out->state[side] = (uint8_t)ef->qp[side]->state;
+    }
 }

@@ -220,7 +220,7 @@ static bool dispatch_all(struct host *h)
             o->ctx->callbacks.completion(o->owner);
     }
     struct nic_event e;
-    while (nic_event_next(h->nic, &e)) {
+    while (event_next(h->nic, &e)) {
         o = e.owner;
         if (e.type == EVENT_COMM_EST || e.type == EVENT_QP_HEARD)
             connect_established(h, o);

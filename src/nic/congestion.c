@@ -43,27 +43,36 @@ bool congestion_is_on(const struct congestion_config *c)
            p.algorithm != CC_NONE;
 }
 
+bool congestion_is_for(const struct nic *nic, enum qp_type type)
+{
+    return nic->congestion && type != QP_TYPE_UD;
+}
+
+void congestion_clear(struct qp *qp)
+{
+    qp->due = 0;
+    if (qp->congestion != NULL)
+        *qp->congestion = (struct congestion){0};
+}
+
 void congestion_path(struct qp *qp)
 {
-    struct congestion *g = &qp->congestion;
-    qp->tx_path = qp->attr.path;
-    g->on = qp->nic->congestion && qp->type != QP_TYPE_UD;
+    struct congestion *g = qp->congestion;
     /* RFC 3168: ECT(0) says that its sender slows down when told. Who asks for ECN bits without
      * congestion control gets them as they are. */
-    if (g->on)
-        qp->tx_path.traffic_class =
-            (uint8_t)((qp->attr.path.traffic_class & ~ECN_MASK) | ECN_ECT_0);
+    if (g == NULL)
+        return;
     g->path = qp->attr.path;
-    g->path.traffic_class = qp->nic->config.congestion.cnp_class;
+    g->path.traffic_class = (uint8_t)((g->path.traffic_class & ~ECN_MASK) | ECN_ECT_0);
 }
 
 void congestion_start(struct qp *qp)
 {
-    struct congestion *g = &qp->congestion;
+    struct congestion *g = qp->congestion;
     const struct congestion_config *c = &qp->nic->config.congestion;
-    *g = (struct congestion){0};
+    congestion_clear(qp);
     congestion_path(qp);
-    if (!g->on)
+    if (g == NULL)
         return;
     uint64_t line_bps = qp->attr.line_mbps * UINT64_C(1000000);
     if (line_bps == 0)
@@ -80,14 +89,14 @@ void congestion_start(struct qp *qp)
 
 static void due(struct qp *qp, enum congestion_due what)
 {
-    qp->congestion.due |= (uint8_t)what;
+    qp->due |= (uint8_t)what;
     nic_qp_urgent(qp);
 }
 
 void congestion_marked(struct qp *qp, uint64_t now_ns)
 {
-    struct congestion *g = &qp->congestion;
-    if (!g->on || now_ns < g->cnp_next_ns)
+    struct congestion *g = qp->congestion;
+    if (g == NULL || now_ns < g->cnp_next_ns)
         return;
     g->cnp_next_ns = now_ns + qp->nic->config.congestion.cnp_interval_ns;
     due(qp, CONGESTION_CNP);
@@ -95,8 +104,8 @@ void congestion_marked(struct qp *qp, uint64_t now_ns)
 
 void congestion_cnp(struct qp *qp, uint64_t now_ns)
 {
-    struct congestion *g = &qp->congestion;
-    if (!g->on)
+    struct congestion *g = qp->congestion;
+    if (g == NULL)
         return;
     g->cnps++;
     cc_cnp(&g->cc, &g->params, now_ns);
@@ -104,8 +113,8 @@ void congestion_cnp(struct qp *qp, uint64_t now_ns)
 
 void congestion_lost(struct qp *qp)
 {
-    if (qp->congestion.on)
-        cc_nak(&qp->congestion.cc, &qp->congestion.params);
+    if (qp->congestion != NULL)
+        cc_nak(&qp->congestion->cc, &qp->congestion->params);
 }
 
 /* The algorithms by round-trip times go below what is of use where a packet is large. */
@@ -117,7 +126,7 @@ static uint64_t rate_now(struct congestion *g, uint64_t now_ns)
 
 bool congestion_open(struct qp *qp, uint64_t now_ns, struct train *t, bool waits)
 {
-    struct congestion *g = &qp->congestion;
+    struct congestion *g = qp->congestion;
     uint64_t rate = rate_now(g, now_ns);
     if (rate >= g->params.line_bps)
         return true;
@@ -139,7 +148,7 @@ bool congestion_open(struct qp *qp, uint64_t now_ns, struct train *t, bool waits
 /* From the time at which it could have left, or a burst ago. */
 static uint64_t charge(struct qp *qp, uint64_t now_ns, uint64_t bytes, uint64_t rate)
 {
-    struct congestion *g = &qp->congestion;
+    struct congestion *g = qp->congestion;
     uint64_t burst_ns = qp->nic->config.congestion.burst_ns;
     uint64_t cost =
         (uint64_t)((unsigned __int128)bytes * (UINT64_C(8000000000) << FRACTION_BITS) / rate);
@@ -155,7 +164,7 @@ static uint64_t charge(struct qp *qp, uint64_t now_ns, uint64_t bytes, uint64_t 
 
 static void probe_if_due(struct qp *qp, uint64_t now_ns)
 {
-    struct congestion *g = &qp->congestion;
+    struct congestion *g = qp->congestion;
     if (qp->ece_set && (qp->ece & ECE_RTT_PROBES) == 0)
         return; /* the peer has said that it answers none */
     bool out = g->probe_ns != 0;
@@ -176,7 +185,7 @@ static void probe_if_due(struct qp *qp, uint64_t now_ns)
 
 void congestion_sent(struct qp *qp, uint64_t now_ns, struct train *t)
 {
-    struct congestion *g = &qp->congestion;
+    struct congestion *g = qp->congestion;
     uint64_t frame = net_addr_is_v4(&t->path->local) ? FRAME_V4_BYTES : FRAME_V6_BYTES;
     uint64_t bytes = t->total_bytes + frame * t->packets;
     cc_sent(&g->cc, &g->params, now_ns, bytes);
@@ -191,9 +200,18 @@ void congestion_sent(struct qp *qp, uint64_t now_ns, struct train *t)
         last->ack_req = true;
 }
 
+/* Of CNPs and answers, until the next one is asked for. */
+static const struct nic_path *path_back(struct qp *qp)
+{
+    struct nic_path *path = &qp->nic->path_back;
+    *path = qp->attr.path;
+    path->traffic_class = qp->nic->config.congestion.cnp_class;
+    return path;
+}
+
 static void put_cnp(struct qp *qp, struct train *t)
 {
-    train_begin(t, &qp->congestion.path);
+    train_begin(t, path_back(qp));
     t->qp = qp;
     struct train_packet *p = train_add(t, qp, OPCODE_CNP, psn_make(0), 0);
     /* IBA A17.9.3: BECN, PSN 0, and nothing more. */
@@ -214,23 +232,22 @@ static void put_mad(struct qp *qp, struct train *t, const struct nic_path *path,
 
 static void put_answer(struct qp *qp, uint64_t now_ns, struct train *t)
 {
-    const struct congestion *g = &qp->congestion;
     const struct rtt_mad m = {.answer = true,
                               .to_qpn = qp->attr.dest_qpn,
                               .from_qpn = qp->qpn,
-                              .stamp_ns = g->answer_stamp,
-                              .held_ns = now_ns - g->answer_since_ns};
-    put_mad(qp, t, &g->path, &m);
+                              .stamp_ns = qp->answer.stamp_ns,
+                              .held_ns = now_ns - qp->answer.since_ns};
+    put_mad(qp, t, path_back(qp), &m);
     nic_count(qp->nic, COUNTER_np_rtt_answers, 1);
 }
 
 static void put_probe(struct qp *qp, uint64_t now_ns, struct train *t)
 {
-    struct congestion *g = &qp->congestion;
+    struct congestion *g = qp->congestion;
     const struct rtt_mad m = {.to_qpn = qp->attr.dest_qpn, .from_qpn = qp->qpn, .stamp_ns = now_ns};
     g->probe_ns = now_ns;
     g->probe_next_ns = now_ns + qp->nic->config.congestion.probe_interval_ns;
-    put_mad(qp, t, &qp->tx_path, &m);
+    put_mad(qp, t, qp->tx_path, &m);
     nic_count(qp->nic, COUNTER_rp_rtt_probes, 1);
 }
 
@@ -242,11 +259,10 @@ static bool able(const struct qp *qp)
 
 bool congestion_next(struct qp *qp, uint64_t now_ns, struct train *t)
 {
-    struct congestion *g = &qp->congestion;
     if (!able(qp))
-        g->due = 0;
-    unsigned first = g->due & -(unsigned)g->due;
-    g->due &= (uint8_t)~first;
+        qp->due = 0;
+    unsigned first = qp->due & -(unsigned)qp->due;
+    qp->due &= (uint8_t)~first;
     switch (first) {
     case CONGESTION_CNP:
         put_cnp(qp, t);
@@ -271,10 +287,10 @@ bool congestion_is_mad(const struct rx_packet *p)
 
 static void take_answer(struct qp *qp, uint64_t now_ns, const struct rtt_mad *m)
 {
-    struct congestion *g = &qp->congestion;
+    struct congestion *g = qp->congestion;
     uint64_t passed_ns = now_ns - m->stamp_ns;
-    bool ours = g->on && g->probe_ns != 0 && m->stamp_ns == g->probe_ns && now_ns > m->stamp_ns &&
-                m->held_ns < passed_ns;
+    bool ours = g != NULL && g->probe_ns != 0 && m->stamp_ns == g->probe_ns &&
+                now_ns > m->stamp_ns && m->held_ns < passed_ns;
     if (!ours) {
         nic_count(qp->nic, COUNTER_rp_rtt_ignored, 1);
         return;
@@ -300,8 +316,7 @@ void congestion_mad(struct nic *nic, uint64_t now_ns, const struct rx_packet *p)
         if (theirs && m.answer) {
             take_answer(qp, now_ns, &m);
         } else if (theirs) {
-            qp->congestion.answer_stamp = m.stamp_ns;
-            qp->congestion.answer_since_ns = now_ns;
+            qp->answer = (struct congestion_answer){m.stamp_ns, now_ns};
             due(qp, CONGESTION_ANSWER);
         }
         lock_drop(&qp->lock);

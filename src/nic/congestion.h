@@ -11,6 +11,7 @@
 
 #include "nic/cc/cc.h"
 #include "verbena/path.h"
+#include "verbena/types.h"
 
 struct nic;
 struct qp;
@@ -39,27 +40,34 @@ enum congestion_due {
     CONGESTION_PROBE = 1 << 2,
 };
 
+/* Of a QP that has it; behind the QP in memory. */
 struct congestion {
-    bool on;
-    uint8_t due;             /* enum congestion_due */
     uint8_t unanswered;      /* probes in a row */
     uint32_t cnps;           /* obeyed */
-    struct nic_path path;    /* of CNPs and answers */
+    struct nic_path path;    /* of what it sends: that of the attributes, with ECT */
     struct cc_params params; /* of this QP's line */
     struct cc cc;
-    uint64_t cnp_next_ns;     /* no CNP before */
-    uint64_t free_ns;         /* when what was sent has taken its time */
-    uint32_t free_fraction;   /* of it, in 2^-10 ns */
-    uint64_t opens_ns;        /* of a QP that waits, its deadline; 0: none. timers.c clears it */
-    uint64_t probe_ns;        /* when the one that is out left, which names it; 0: none is out */
-    uint64_t probe_next_ns;   /* no probe before */
-    uint64_t answer_stamp;    /* of the peer's probe that is to be answered */
-    uint64_t answer_since_ns; /* when it came */
+    uint64_t cnp_next_ns;   /* no CNP before */
+    uint64_t free_ns;       /* when what was sent has taken its time */
+    uint32_t free_fraction; /* of it, in 2^-10 ns */
+    uint64_t opens_ns;      /* of a QP that waits, its deadline; 0: none. timers.c clears it */
+    uint64_t probe_ns;      /* when the one that is out left, which names it; 0: none is out */
+    uint64_t probe_next_ns; /* no probe before */
+};
+
+/* The peer's probe that is to be answered, by every QP. */
+struct congestion_answer {
+    uint64_t stamp_ns;
+    uint64_t since_ns; /* when it came */
 };
 
 bool congestion_is_on(const struct congestion_config *c);
 /* -EINVAL: no such algorithm, or one that this engine cannot run. */
 int congestion_check(const struct congestion_config *c);
+/* Whether such a QP has a struct congestion. */
+bool congestion_is_for(const struct nic *nic, enum qp_type type);
+/* RESET: knows nothing, owes nothing. */
+void congestion_clear(struct qp *qp);
 /* The path of the attributes is known, or another: how the QP's packets travel. */
 void congestion_path(struct qp *qp);
 /* INIT -> RTR: at line rate, knows nothing. */

@@ -61,7 +61,7 @@ int cq_create(struct nic *nic, int cqe, void *owner, struct cq **out)
     cq->capacity = slots;
     cq->mask = slots - 1;
     lock_init(&cq->lock);
-    event_init(&cq->event_err, EVENT_CQ_ERR, EVENT_OBJECT_CQ, owner);
+    event_init(&cq->events, EVENT_OBJECT_CQ, owner);
     atomic_fetch_add(&nic->objects, 1);
     *out = cq;
     return 0;
@@ -84,7 +84,7 @@ int cq_destroy(struct cq *cq)
         return -EBUSY;
     moderation_clear(cq);
     nic_cq_forget(cq);
-    event_drop(cq->nic, &cq->event_err);
+    event_drop(cq->nic, &cq->events);
     atomic_fetch_sub(&cq->nic->objects, 1);
     lock_fini(&cq->lock);
     free(cq->ring);
@@ -134,7 +134,7 @@ static void overflow(struct cq *cq)
         return;
     cq->overflowed = true;
     nic_count(cq->nic, COUNTER_cq_overflows, 1);
-    event_raise(cq->nic, &cq->event_err);
+    event_raise(cq->nic, &cq->events, EVENT_CQ_ERR);
 }
 
 void cq_notify(struct cq *cq)

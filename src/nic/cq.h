@@ -49,7 +49,7 @@ struct cq {
     _Atomic uint32_t users; /* QPs; must be 0 to destroy */
     bool notify_queued;     /* on nic->notify */
     TAILQ_ENTRY(cq) notify_link;
-    struct nic_event event_err;
+    struct event_source events;
     struct moderation moderation;
 };
 

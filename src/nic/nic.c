@@ -567,7 +567,7 @@ static bool requests_open(struct qp *qp, uint64_t now_ns, struct train *t)
 {
     if (qp->pacer.kbps != 0 && !paced_open(qp, now_ns, t))
         return false;
-    if (!qp->congestion.on || congestion_open(qp, now_ns, t, qp->req.next_wqe != qp->sq.tail))
+    if (qp->congestion == NULL || congestion_open(qp, now_ns, t, qp->req.next_wqe != qp->sq.tail))
         return true;
     t->max_bytes = TRAIN_MAX_BYTES;
     return false;
@@ -587,7 +587,7 @@ static bool next_requests(struct qp *qp, uint64_t now_ns, struct train *t)
     t->max_bytes = TRAIN_MAX_BYTES;
     if (any && (qp->pacer.kbps | t->path->rate) != 0)
         paced_sent(qp, now_ns, t);
-    if (any && qp->congestion.on)
+    if (any && qp->congestion != NULL)
         congestion_sent(qp, now_ns, t);
     return any;
 }
@@ -596,7 +596,7 @@ static bool next_requests(struct qp *qp, uint64_t now_ns, struct train *t)
 static bool next_replies(struct qp *qp, uint64_t now_ns, struct train *t)
 {
     bool data = qp->resp.reply_head != qp->resp.reply_tail;
-    if (!qp->congestion.on || !data)
+    if (qp->congestion == NULL || !data)
         return responder_next(qp, now_ns, t);
     if (!congestion_open(qp, now_ns, t, true))
         return false;
@@ -618,7 +618,7 @@ static bool qp_next_train(struct qp *qp, uint64_t now_ns, struct train *t)
     mem_train(qp->nic);
     if (qp_unreliable(qp))
         return next_requests(qp, now_ns, t);
-    train_begin(t, &qp->tx_path);
+    train_begin(t, qp->tx_path);
     t->qp = qp;
     bool requests_first = responder_hurries(qp) ? qp->last_train == LAST_TRAIN_REPLIES
                                                 : qp->last_train != LAST_TRAIN_REQUESTS;
@@ -650,7 +650,7 @@ static bool qp_has_room(struct qp *qp, uint64_t now_ns, struct nic_sink *sink)
 {
     if (!qp_unreliable(qp) || sink->room == NULL)
         return true;
-    const struct nic_path *path = &qp->tx_path;
+    const struct nic_path *path = qp->tx_path;
     uint32_t qpn = qp->attr.dest_qpn;
     if (!unreliable_pending(qp))
         return true;
@@ -690,7 +690,7 @@ static unsigned output_urgent(struct nic *nic, uint64_t now_ns, struct nic_sink 
             sink->train(sink, nic->train);
             trains++;
         }
-        if (qp->congestion.due != 0)
+        if (qp->due != 0)
             nic_qp_urgent(qp);
         lock_drop(&qp->lock);
     }
@@ -736,22 +736,6 @@ bool nic_output(struct nic *nic, uint64_t now_ns, struct nic_sink *sink, unsigne
         lock_drop(&qp->lock);
     }
     return nic_has_output(nic);
-}
-
-bool nic_event_next(struct nic *nic, struct nic_event *out)
-{
-    if (atomic_load_explicit(&nic->event_count, memory_order_acquire) == 0)
-        return false;
-    lock_take(&nic->sched_lock);
-    struct nic_event *e = TAILQ_FIRST(&nic->events);
-    if (e != NULL) {
-        TAILQ_REMOVE(&nic->events, e, link);
-        e->queued = false;
-        atomic_fetch_sub(&nic->event_count, 1);
-        *out = *e;
-    }
-    lock_drop(&nic->sched_lock);
-    return e != NULL;
 }
 
 void nic_cq_notify(struct cq *cq)

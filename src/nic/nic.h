@@ -72,7 +72,7 @@ struct nic {
     struct qp_list waiting; /* have something to send for which the port has no room */
     struct qp_list urgent;  /* owe a CNP, or a probe or its answer */
     struct heap timers;
-    struct nic_event_list events;
+    struct event_list events; /* their objects */
     TAILQ_HEAD(, cq) notify;
     TAILQ_HEAD(, cq) held;        /* their events wait: moderation.c */
     _Atomic uint32_t ready_count; /* hints that can be read without the lock */
@@ -85,7 +85,8 @@ struct nic {
     _Atomic uint64_t now_ns;            /* as last told */
     _Atomic bool cq_purge_due;
     struct train *train;          /* nic_output's scratch */
-    uint8_t rtt_bytes[MAD_BYTES]; /* and that of congestion.c */
+    uint8_t rtt_bytes[MAD_BYTES]; /* and that of congestion.c, of a train of its own */
+    struct nic_path path_back;    /* the same */
     bool congestion;              /* there is congestion control */
 };
 
@@ -118,8 +119,6 @@ static inline bool nic_has_output(const struct nic *nic)
            atomic_load_explicit(&nic->gsi.tx_count, memory_order_acquire) != 0;
 }
 
-/* Copies out the next async event; false: none. */
-bool nic_event_next(struct nic *nic, struct nic_event *out);
 /* The next CQ whose armed condition was met, its owner; NULL: none. */
 void *nic_notify_next(struct nic *nic);
 

@@ -18,16 +18,6 @@
 
 enum { QP_ACCESS_OPTIONAL = 0x3ff00000 }; /* bits 20..29 ask for optional behaviour: ignored */
 
-static const enum nic_event_type event_type[QP_EVENT_COUNT] = {
-    [QP_EVENT_FATAL] = EVENT_QP_FATAL,
-    [QP_EVENT_REQ_ERR] = EVENT_QP_REQ_ERR,
-    [QP_EVENT_ACCESS_ERR] = EVENT_QP_ACCESS_ERR,
-    [QP_EVENT_COMM_EST] = EVENT_COMM_EST,
-    [QP_EVENT_HEARD] = EVENT_QP_HEARD,
-    [QP_EVENT_SQ_DRAINED] = EVENT_SQ_DRAINED,
-    [QP_EVENT_LAST_WQE] = EVENT_QP_LAST_WQE_REACHED,
-};
-
 static const uint8_t service_of[] = {
     [QP_TYPE_RC] = SERVICE_RC,       [QP_TYPE_UC] = SERVICE_UC,       [QP_TYPE_UD] = SERVICE_UD,
     [QP_TYPE_XRC_INI] = SERVICE_XRC, [QP_TYPE_XRC_TGT] = SERVICE_XRC,
@@ -91,11 +81,11 @@ static struct nic_qp_cap granted_cap(const struct qp_init *init)
     return cap;
 }
 
-static int init_queues(struct qp *qp)
+static int init_queues(struct qp *qp, const struct nic_qp_cap *cap)
 {
-    if (wq_init_send(&qp->sq, &qp->cap, qp->type == QP_TYPE_UD) != 0)
+    if (wq_init_send(&qp->sq, cap, qp->type == QP_TYPE_UD) != 0)
         return -ENOMEM;
-    if (wq_init_recv(&qp->rq, qp->cap.max_recv_wr, qp->cap.max_recv_sge) != 0) {
+    if (wq_init_recv(&qp->rq, cap->max_recv_wr, cap->max_recv_sge) != 0) {
         wq_fini_send(&qp->sq);
         return -ENOMEM;
     }
@@ -154,20 +144,33 @@ static uint32_t recv_sges(const struct qp_init *init, const struct nic_qp_cap *c
     return init->type == QP_TYPE_XRC_TGT ? MAX_SGE : cap->max_recv_sge;
 }
 
-/* The QP, and behind it in one piece what its parts point to. */
-static struct qp *parts_create(const struct nic *nic, const struct qp_init *init)
+static struct nic_qp_cap cap_of(const struct qp *qp)
 {
-    struct nic_qp_cap cap = granted_cap(init);
+    return (struct nic_qp_cap){.max_send_wr = qp->sq.capacity,
+                               .max_recv_wr = qp->rq.capacity,
+                               .max_send_sge = qp->sq.max_sge,
+                               .max_recv_sge = qp->rq.max_sge,
+                               .max_inline_bytes = qp->sq.max_inline_bytes};
+}
+
+/* The QP, and behind it in one piece what its parts point to. */
+static struct qp *parts_create(const struct nic *nic, const struct qp_init *init,
+                               const struct nic_qp_cap *cap)
+{
     size_t depth = has_replies(init->type) ? nic->config.max_rd_atomic : 0;
-    size_t sges = recv_sges(init, &cap);
+    size_t sges = recv_sges(init, cap);
+    size_t congestions = congestion_is_for(nic, init->type) ? 1 : 0;
     struct qp *qp =
-        calloc(1, sizeof(*qp) + 2 * depth * sizeof(struct reply) +
-                      depth * sizeof(struct saved_atomic) + sges * sizeof(struct nic_sge));
+        calloc(1, sizeof(*qp) + congestions * sizeof(struct congestion) +
+                      2 * depth * sizeof(struct reply) + depth * sizeof(struct saved_atomic) +
+                      sges * sizeof(struct nic_sge));
     if (qp == NULL)
         return NULL;
-    qp->cap = cap;
+    struct congestion *congestion = (struct congestion *)(qp + 1);
+    qp->congestion = congestions != 0 ? congestion : NULL;
+    qp->tx_path = congestions != 0 ? &congestion->path : &qp->attr.path;
     qp->resp.depth = (uint32_t)depth;
-    qp->resp.reply = (struct reply *)(qp + 1);
+    qp->resp.reply = (struct reply *)(congestion + congestions);
     qp->resp.atomic = (struct saved_atomic *)(qp->resp.reply + 2 * depth);
     qp->recv.sge = (struct nic_sge *)(qp->resp.atomic + depth);
     return qp;
@@ -175,12 +178,14 @@ static struct qp *parts_create(const struct nic *nic, const struct qp_init *init
 
 int qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 {
+    struct nic_qp_cap cap;
     struct qp *qp;
     int err = check_init(nic, init);
 
     if (err != 0)
         return err;
-    qp = parts_create(nic, init);
+    cap = granted_cap(init);
+    qp = parts_create(nic, init, &cap);
     if (qp == NULL)
         return -ENOMEM;
     qp->nic = nic;
@@ -192,9 +197,8 @@ int qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
     qp->sq_sig_all = init->sq_sig_all;
     qp->udp_sport = init->udp_sport;
     qp->block_self_loopback = init->block_self_loopback;
-    for (int i = 0; i < QP_EVENT_COUNT; i++)
-        event_init(&qp->event[i], event_type[i], EVENT_OBJECT_QP, init->owner);
-    if (init_queues(qp) != 0) {
+    event_init(&qp->events, EVENT_OBJECT_QP, init->owner);
+    if (init_queues(qp, &cap) != 0) {
         free(qp);
         return -ENOMEM;
     }
@@ -205,7 +209,7 @@ int qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
         return err;
     }
     count_parts(qp, 1);
-    init->cap = qp->cap;
+    init->cap = cap;
     *out = qp;
     return 0;
 }
@@ -236,7 +240,7 @@ static void enter_reset(struct qp *qp)
     qp->req = (struct requester){0};
     responder_clear(qp);
     qp->pacer = (struct pacer){0};
-    qp->congestion = (struct congestion){0};
+    congestion_clear(qp);
     qp->sqd_pending = false;
     qp->ece_set = false;
     qp->ece = 0;
@@ -256,8 +260,7 @@ void qp_free(struct qp *qp)
     nic_forget_qp(qp);
     mw_unbind_all(qp);
     purge_cqs(qp);
-    for (int i = 0; i < QP_EVENT_COUNT; i++)
-        event_drop(qp->nic, &qp->event[i]);
+    event_drop(qp->nic, &qp->events);
     count_parts(qp, UINT32_MAX);
     free_memory(qp);
 }
@@ -439,7 +442,7 @@ void qp_query(struct qp *qp, struct nic_qp_attr *attr, struct nic_qp_cap *cap)
     *attr = qp->attr;
     attr->state = qp->state;
     attr->cur_state = qp->state;
-    *cap = qp->cap;
+    *cap = cap_of(qp);
     lock_drop(&qp->lock);
 }
 
@@ -483,7 +486,7 @@ void qp_enter_error(struct qp *qp)
     timers_stop(qp);
     wq_flush(qp);
     if (qp->srq != NULL)
-        event_raise(qp->nic, &qp->event[QP_EVENT_LAST_WQE]);
+        event_raise(qp->nic, &qp->events, EVENT_QP_LAST_WQE_REACHED);
 }
 
 void qp_sq_drained(struct qp *qp)
@@ -492,7 +495,7 @@ void qp_sq_drained(struct qp *qp)
         return;
     qp->sqd_pending = false;
     if (qp->attr.en_sqd_async_notify)
-        event_raise(qp->nic, &qp->event[QP_EVENT_SQ_DRAINED]);
+        event_raise(qp->nic, &qp->events, EVENT_SQ_DRAINED);
 }
 
 static void purge_one(struct qp *qp)
@@ -502,7 +505,7 @@ static void purge_one(struct qp *qp)
         return;
     lock_take(&qp->lock);
     if (qp->state != QP_STATE_RESET && qp->state != QP_STATE_ERR) {
-        event_raise(qp->nic, &qp->event[QP_EVENT_FATAL]);
+        event_raise(qp->nic, &qp->events, EVENT_QP_FATAL);
         qp_enter_error(qp);
     }
     lock_drop(&qp->lock);

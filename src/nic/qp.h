@@ -21,59 +21,51 @@
 
 struct nic;
 
-enum qp_event {
-    QP_EVENT_FATAL,
-    QP_EVENT_REQ_ERR,
-    QP_EVENT_ACCESS_ERR,
-    QP_EVENT_COMM_EST,
-    QP_EVENT_HEARD,
-    QP_EVENT_SQ_DRAINED,
-    QP_EVENT_LAST_WQE,
-    QP_EVENT_COUNT
-};
-
 /* What a QP sent last; none since it had nothing to send. */
 enum last_train { LAST_TRAIN_NONE, LAST_TRAIN_REQUESTS, LAST_TRAIN_REPLIES };
 
+/* A thousand of them in a host of a fabric are usual: what few need is behind it, in one piece with
+ * it (qp_create). */
 struct qp {
     struct nic *nic;
     void *owner; /* the host's object, for events */
     struct lock lock;
     uint32_t qpn;
     enum qp_type type;
-    uint8_t service; /* enum opcode_service, of its type */
     enum qp_state state;
+    uint16_t udp_sport; /* UD: of datagrams whose path names none */
+    uint8_t service;    /* enum opcode_service, of its type */
+    bool sq_sig_all;
     struct pd *pd;
     struct cq *send_cq;
     struct cq *recv_cq; /* NULL: XRC INI */
     struct srq *srq;    /* or NULL */
     struct xrcd *xrcd;  /* XRC TGT, which has no PD and no CQs */
-    bool sq_sig_all;
-    uint16_t udp_sport; /* UD: of datagrams whose path names none */
     bool block_self_loopback;
-    struct net_addr group_source; /* UD: of its last datagram to a group */
-    struct nic_qp_cap cap;
-    struct nic_qp_attr attr; /* as last set; state is in .state above */
+    bool sqd_pending; /* SQD asked for, not drained yet */
+    bool ece_set;     /* the program says what its peer can */
+    uint8_t due;      /* enum congestion_due */
+    /* Scheduler's, under nic->sched_lock. */
+    _Atomic bool ready;         /* on nic->ready; read without that lock as well */
+    bool waits;                 /* on nic->waiting rather: no room at the port for what it sends */
+    bool urgent;                /* on nic->urgent: something of congestion is due */
+    enum last_train last_train; /* nic_output */
+    _Atomic uint32_t windows;   /* of type 2, bound to it */
+    uint32_t ece;               /* enum ece_options that both can; 0 while that is not known */
+    struct nic_qp_attr attr;    /* as last set; state is in .state above */
     struct send_queue sq;
     struct recv_queue rq;
     struct recv_current recv; /* what the responder is filling */
     struct requester req;
     struct responder resp;
-    struct nic_path tx_path; /* attr.path as packets carry it; congestion.c */
-    struct pacer pacer;      /* of its requests; what answers the peer is not held back */
-    struct congestion congestion;
-    bool ece_set;               /* the program says what its peer can */
-    uint32_t ece;               /* enum ece_options that both can; 0 while that is not known */
-    _Atomic uint32_t windows;   /* of type 2, bound to it */
-    bool sqd_pending;           /* SQD asked for, not drained yet */
-    enum last_train last_train; /* nic_output */
-    struct nic_event event[QP_EVENT_COUNT];
-    /* Scheduler's, under nic->sched_lock. */
-    _Atomic bool ready; /* on nic->ready; read without that lock as well */
-    bool waits;         /* on nic->waiting rather: the port has no room for what it sends */
-    bool urgent;        /* on nic->urgent: something of congestion is due */
-    TAILQ_ENTRY(qp) ready_link, urgent_link;
+    const struct nic_path *tx_path; /* attr.path as packets carry it: that, or congestion's */
+    struct congestion *congestion;  /* NULL: off, or of a type that takes no part */
+    struct pacer pacer;             /* of its requests; what answers the peer is not held back */
+    struct congestion_answer answer;
+    struct event_source events;
+    TAILQ_ENTRY(qp) ready_link, urgent_link; /* nic->sched_lock, as the next one */
     struct heap_node timer;
+    struct net_addr group_source; /* UD: of its last datagram to a group */
 };
 
 /* No acknowledgements; nobody is to wait for an answer. */

@@ -35,7 +35,7 @@ int wq_srq_create(struct pd *pd, uint32_t *max_wr, uint32_t *max_sge, uint32_t l
     srq->owner = owner;
     srq->limit = limit;
     lock_init(&srq->lock);
-    event_init(&srq->event_limit, EVENT_SRQ_LIMIT_REACHED, EVENT_OBJECT_SRQ, owner);
+    event_init(&srq->events, EVENT_OBJECT_SRQ, owner);
     atomic_fetch_add(&pd->children, 1);
     *max_wr = srq->rq.capacity;
     *max_sge = srq->rq.max_sge;
@@ -49,7 +49,7 @@ int wq_srq_destroy(struct srq *srq)
         return -EBUSY;
     if (srq->xrcd != NULL)
         xrc_srq_forget(srq);
-    event_drop(srq->nic, &srq->event_limit);
+    event_drop(srq->nic, &srq->events);
     atomic_fetch_sub(&srq->pd->children, 1);
     wq_fini_recv(&srq->rq);
     lock_fini(&srq->lock);
@@ -74,7 +74,7 @@ static void check_limit(struct srq *srq)
     if (srq->limit == 0 || srq->rq.tail - srq->rq.head >= srq->limit)
         return;
     srq->limit = 0;
-    event_raise(srq->nic, &srq->event_limit);
+    event_raise(srq->nic, &srq->events, EVENT_SRQ_LIMIT_REACHED);
 }
 
 enum wq_take wq_srq_take(struct srq *srq, struct recv_current *to, uint32_t bytes)

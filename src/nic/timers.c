@@ -60,7 +60,7 @@ void timers_paced(struct qp *qp)
 
 void timers_congestion(struct qp *qp)
 {
-    nic_set_deadline(qp, qp->congestion.opens_ns);
+    nic_set_deadline(qp, qp->congestion->opens_ns);
 }
 
 void timers_stop(struct qp *qp)
@@ -69,7 +69,8 @@ void timers_stop(struct qp *qp)
     qp->req.rnr_deadline_ns = 0;
     qp->req.rnr_wait = false;
     qp->pacer.opens_ns = 0;
-    qp->congestion.opens_ns = 0;
+    if (qp->congestion != NULL)
+        qp->congestion->opens_ns = 0;
     nic_clear_deadline(qp);
 }
 
@@ -77,7 +78,7 @@ void timers_expire(struct qp *qp, uint64_t now_ns)
 {
     struct requester *r = &qp->req;
     struct pacer *p = &qp->pacer;
-    struct congestion *g = &qp->congestion;
+    struct congestion *g = qp->congestion;
     if (r->rnr_deadline_ns != 0 && r->rnr_deadline_ns <= now_ns) {
         r->rnr_deadline_ns = 0;
         r->rnr_wait = false;
@@ -91,11 +92,11 @@ void timers_expire(struct qp *qp, uint64_t now_ns)
         p->opens_ns = 0;
         nic_qp_ready(qp);
     }
-    if (g->opens_ns != 0 && g->opens_ns <= now_ns) {
+    if (g != NULL && g->opens_ns != 0 && g->opens_ns <= now_ns) {
         g->opens_ns = 0;
         nic_qp_ready(qp);
     }
-    if (g->opens_ns != 0)
+    if (g != NULL && g->opens_ns != 0)
         nic_set_deadline(qp, g->opens_ns);
     if (p->opens_ns != 0)
         nic_set_deadline(qp, p->opens_ns);

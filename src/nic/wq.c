@@ -77,14 +77,16 @@ int wq_init_send(struct send_queue *sq, const struct nic_qp_cap *cap, bool datag
         .max_sge = cap->max_send_sge,
         .max_inline_bytes = cap->max_inline_bytes,
     };
-    sq->wqe = alloc_touched(slots, sizeof(*sq->wqe));
-    sq->slab = alloc_touched(slots, stride);
+    if (cap->max_send_wr == 0)
+        return 0;
+    sq->slab = alloc_touched(slots, stride + sizeof(*sq->wqe));
     if (datagrams)
         sq->dest = alloc_touched(slots, sizeof(*sq->dest));
-    if (sq->wqe == NULL || sq->slab == NULL || (datagrams && sq->dest == NULL)) {
+    if (sq->slab == NULL || (datagrams && sq->dest == NULL)) {
         wq_fini_send(sq);
         return -ENOMEM;
     }
+    sq->wqe = (struct send_wqe *)(sq->slab + slots * stride);
     for (uint32_t i = 0; i < slots; i++)
         sq->wqe[i].inline_data = sq->slab + i * stride;
     return 0;
@@ -92,7 +94,6 @@ int wq_init_send(struct send_queue *sq, const struct nic_qp_cap *cap, bool datag
 
 void wq_fini_send(struct send_queue *sq)
 {
-    free(sq->wqe);
     free(sq->slab);
     free(sq->dest);
     sq->wqe = NULL;
@@ -106,12 +107,12 @@ int wq_init_recv(struct recv_queue *rq, uint32_t max_wr, uint32_t max_sge)
     size_t stride = max_sge == 0 ? 1 : max_sge;
 
     *rq = (struct recv_queue){.capacity = max_wr, .mask = slots - 1, .max_sge = max_sge};
-    rq->wqe = alloc_touched(slots, sizeof(*rq->wqe));
-    rq->slab = alloc_touched(slots, stride * sizeof(*rq->slab));
-    if (rq->wqe == NULL || rq->slab == NULL) {
-        wq_fini_recv(rq);
+    if (max_wr == 0)
+        return 0;
+    rq->slab = alloc_touched(slots, stride * sizeof(*rq->slab) + sizeof(*rq->wqe));
+    if (rq->slab == NULL)
         return -ENOMEM;
-    }
+    rq->wqe = (struct recv_wqe *)(rq->slab + slots * stride);
     for (uint32_t i = 0; i < slots; i++)
         rq->wqe[i].sge = rq->slab + i * stride;
     return 0;
@@ -119,7 +120,6 @@ int wq_init_recv(struct recv_queue *rq, uint32_t max_wr, uint32_t max_sge)
 
 void wq_fini_recv(struct recv_queue *rq)
 {
-    free(rq->wqe);
     free(rq->slab);
     rq->wqe = NULL;
     rq->slab = NULL;
@@ -350,13 +350,14 @@ void wq_copy_recv(struct recv_current *to, const struct recv_wqe *w)
 enum wq_take wq_recv_take_for(struct qp *qp, uint32_t bytes)
 {
     struct recv_queue *rq = &qp->rq;
-    const struct recv_wqe *w = &rq->wqe[rq->head & rq->mask];
+    const struct recv_wqe *w;
 
     assert(!qp->recv.valid);
     if (qp->srq != NULL)
         return wq_srq_take(qp->srq, &qp->recv, bytes);
     if (rq->head == rq->tail)
         return WQ_NONE;
+    w = &rq->wqe[rq->head & rq->mask];
     if (w->length < bytes)
         return WQ_SMALL;
     wq_copy_recv(&qp->recv, w);

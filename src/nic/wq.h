@@ -29,9 +29,8 @@ struct send_wqe {
     uint8_t opcode;  /* enum wr_opcode */
     uint8_t flags;   /* enum wr_flags, WR_SIGNALED added for sq_sig_all */
     uint8_t num_sge; /* 0 when inline */
+    bool numbered;   /* PSNs are assigned; the requester's, as the next three */
     uint32_t xrc_srqn;
-    /* The rest is the requester's. */
-    bool numbered;        /* PSNs are assigned */
     struct psn first_psn; /* of the message; a READ takes one PSN for each response packet */
     uint32_t packets;     /* PSNs taken, >= 1 */
     uint32_t ssn;         /* number of its last message on the wire, for credits */
@@ -48,10 +47,12 @@ struct send_dest {
     uint32_t qkey;
 };
 
-/* Free-running indexes; slot = index & mask. freed <= head <= tail. */
+/* Free-running indexes; slot = index & mask. freed <= head <= tail. Without memory if it holds
+ * none.
+ */
 struct send_queue {
     struct send_wqe *wqe;
-    uint8_t *slab;          /* SGEs or inline data of all slots */
+    uint8_t *slab;          /* SGEs or inline data of all slots, and behind them the WQEs */
     struct send_dest *dest; /* of each slot; NULL unless the QP sends datagrams */
     uint32_t capacity;
     uint32_t mask;
@@ -71,7 +72,7 @@ struct recv_wqe {
 
 struct recv_queue {
     struct recv_wqe *wqe;
-    struct nic_sge *slab;
+    struct nic_sge *slab; /* of all slots, and behind them the WQEs */
     uint32_t capacity;
     uint32_t mask;
     uint32_t max_sge;
@@ -90,17 +91,17 @@ struct srq {
     struct cq *cq;
     uint32_t number;
     _Atomic uint32_t users;
-    struct nic_event event_limit;
+    struct event_source events;
 };
 
 /* The receive that the responder is filling: a copy, so that an SRQ slot is free once it is taken.
  */
 struct recv_current {
-    bool valid;
     uint64_t wr_id;
     uint32_t num_sge;
     uint32_t length;
-    uint32_t xrc_srqn;   /* XRC TGT: that it came from */
+    uint32_t xrc_srqn; /* XRC TGT: that it came from */
+    bool valid;
     struct nic_sge *sge; /* as many as a receive of its queue can have */
 };
 

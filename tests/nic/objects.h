@@ -40,11 +40,12 @@ struct objects_init {
     int cqe; /* of each CQ */
     bool sq_sig_all;
     uint32_t srq_wr; /* 0: no SRQ */
+    struct congestion_config congestion;
 };
 
 static inline void objects_create(struct objects *o, const struct objects_init *in)
 {
-    struct nic_config config = {.seed = 7};
+    struct nic_config config = {.seed = 7, .congestion = in->congestion};
     struct qp_init init = {.type = QP_TYPE_RC, .cap = in->cap, .sq_sig_all = in->sq_sig_all};
     uint32_t wr = in->srq_wr, sge = 2;
 
@@ -141,7 +142,7 @@ static inline void objects_expect_event(struct objects *o, enum nic_event_type t
 {
     struct nic_event e;
 
-    assert_true(nic_event_next(o->nic, &e));
+    assert_true(event_next(o->nic, &e));
     assert_int_equal(e.type, type);
 }
 
@@ -149,7 +150,7 @@ static inline void objects_expect_no_event(struct objects *o)
 {
     struct nic_event e;
 
-    assert_false(nic_event_next(o->nic, &e));
+    assert_false(event_next(o->nic, &e));
 }
 
 #endif

@@ -48,13 +48,11 @@ static struct objects o;
 static void begin(const char *algorithm, uint64_t burst_ns, uint8_t class)
 {
     const struct objects_init init = {
-        .cap = {4, 4, 1, 1, 0},
-          .cqe = 8
+        .cap = {4,  4, 1,                    1, 0},
+        .cqe = 8,
+        .congestion = {.algorithm = algorithm, .burst_ns = burst_ns,  .cnp_class = 0xc0},
     };
     objects_create(&o, &init);
-    o.nic->config.congestion =
-        (struct congestion_config){.algorithm = algorithm, .burst_ns = burst_ns, .cnp_class = 0xc0};
-    o.nic->congestion = congestion_is_on(&o.nic->config.congestion);
     struct nic_qp_attr a = objects_attr(QP_STATE_INIT);
     assert_int_equal(qp_modify(o.qp, &a, INIT_MASK), 0);
     a = objects_attr(QP_STATE_RTR);
@@ -73,22 +71,23 @@ static void path__says_ect(void **state)
     static const struct {
         const char *algorithm;
         uint8_t asked, sent;
+        bool on;
     } rows[] = {
-        {"dcqcn-hw", 0,    2   },
-        {"dcqcn-hw", 0x68, 0x6a},
-        {"dcqcn-hw", 0x69, 0x6a},
-        {"dcqcn-hw", 0xff, 0xfe},
-        {"none",     0,    0   },
-        {"none",     0x69, 0x69},
-        {"none",     0x6b, 0x6b},
-        {NULL,       0x6a, 0x6a},
+        {"dcqcn-hw", 0,    2,    true },
+        {"dcqcn-hw", 0x68, 0x6a, true },
+        {"dcqcn-hw", 0x69, 0x6a, true },
+        {"dcqcn-hw", 0xff, 0xfe, true },
+        {"none",     0,    0,    false},
+        {"none",     0x69, 0x69, false},
+        {"none",     0x6b, 0x6b, false},
+        {NULL,       0x6a, 0x6a, false},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct nic_qp_attr a;
         struct nic_qp_cap cap;
         begin(rows[i].algorithm, 0, rows[i].asked);
-        assert_int_equal(o.qp->tx_path.traffic_class, rows[i].sent);
-        assert_int_equal(o.qp->congestion.path.traffic_class, 0xc0);
+        assert_int_equal(o.qp->tx_path->traffic_class, rows[i].sent);
+        assert_int_equal(o.qp->congestion != NULL, rows[i].on);
         qp_query(o.qp, &a, &cap);
         assert_int_equal(a.path.traffic_class, rows[i].asked);
         objects_destroy(&o);
@@ -117,10 +116,10 @@ static void open__after_what_was_sent(void **state)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         begin("timely", rows[i].burst_ns, 0);
-        struct congestion *g = &o.qp->congestion;
+        struct congestion *g = o.qp->congestion;
         struct train *t = o.nic->train;
         g->cc.rate_bps = rows[i].mbps * 1000000;
-        t->path = &o.qp->tx_path;
+        t->path = o.qp->tx_path;
         t->packets = 1;
         t->packet[0] = (struct train_packet){0};
         t->total_bytes = rows[i].bytes - FRAME;
@@ -147,10 +146,10 @@ static void sent__adds_up(void **state)
 {
     (void)state;
     begin("timely", 0, 0);
-    struct congestion *g = &o.qp->congestion;
+    struct congestion *g = o.qp->congestion;
     struct train *t = o.nic->train;
     g->cc.rate_bps = UINT64_C(3000000000);
-    t->path = &o.qp->tx_path;
+    t->path = o.qp->tx_path;
     t->packets = 1;
     t->packet[0] = (struct train_packet){0};
     t->total_bytes = 100 - FRAME;
@@ -165,7 +164,7 @@ static void open__nothing_waits(void **state)
 {
     (void)state;
     begin("timely", 0, 0);
-    struct congestion *g = &o.qp->congestion;
+    struct congestion *g = o.qp->congestion;
     g->cc.rate_bps = 8000000;
     g->free_ns = START + 5;
     assert_false(congestion_open(o.qp, START, o.nic->train, false));

@@ -125,7 +125,7 @@ static void case_77(void **state)
     objects_bring(o, QP_STATE_RTS);
     for (uint64_t i = 0; i < 20; i++)
         push(o, i, WC_SUCCESS, false);
-    assert_true(nic_event_next(o->nic, &e));
+    assert_true(event_next(o->nic, &e));
     assert_int_equal(e.type, EVENT_CQ_ERR);
     assert_int_equal(e.object_kind, EVENT_OBJECT_CQ);
     assert_ptr_equal(e.owner, &o->rcq);

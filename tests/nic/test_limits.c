@@ -192,13 +192,85 @@ static void qp_create__takes_what_its_type_needs(void **state)
     drop(qp);
 }
 
+/* What an idle QP with a queue of one request takes, and one that is asked; the fabric has
+ * thousands of them. Off, congestion control takes none of it. */
+static void qp_create__is_small(void **state)
+{
+    struct small *s = *state;
+    struct qp_init init = s->init;
+    struct qp *qp;
+    size_t fixed = sizeof(struct qp) + 2 * sizeof(struct reply) + sizeof(struct saved_atomic) +
+                   sizeof(struct nic_sge);
+    size_t slot = sizeof(struct send_wqe) + sizeof(struct nic_sge);
+
+    assert_true(sizeof(struct qp) <= 744);
+    assert_true(fixed + slot <= 1024);
+    init.cap = (struct nic_qp_cap){0, 0, 1, 1, 0};
+    assert_int_equal(qp_create(s->nic, &init, &qp), 0);
+    assert_null(qp->congestion);
+    assert_ptr_equal(qp->tx_path, &qp->attr.path);
+    assert_null(qp->sq.slab);
+    assert_null(qp->rq.slab);
+    assert_int_equal(wq_post_recv(qp, &(struct nic_recv_wr){0}), -EINVAL); /* RESET */
+    struct nic_qp_attr a = objects_attr(QP_STATE_INIT);
+    assert_int_equal(qp_modify(qp, &a, INIT_MASK), 0);
+    assert_int_equal(wq_post_recv(qp, &(struct nic_recv_wr){0}), -ENOMEM);
+    assert_false(wq_recv_take(qp));
+    drop(qp);
+}
+
+/* With it on there is room for it behind the QP, of all types but UD. */
+static void qp_create__with_congestion_control(void **state)
+{
+    static const struct {
+        enum qp_type type;
+        bool on;
+    } rows[] = {
+        {QP_TYPE_RC, true },
+        {QP_TYPE_UC, true },
+        {QP_TYPE_UD, false},
+    };
+    struct small *s = *state;
+    struct small on;
+    struct nic_config config = s->nic->config;
+
+    on = (struct small){.init = s->init};
+    config.congestion.algorithm = "dcqcn-hw";
+    assert_int_equal(nic_create(&config, &on.nic), 0);
+    assert_int_equal(nic_add_qpns(on.nic, SLOT), 0);
+    assert_int_equal(mem_pd_create(on.nic, &on.init.pd), 0);
+    assert_int_equal(cq_create(on.nic, 8, NULL, &on.init.send_cq), 0);
+    on.init.recv_cq = on.init.send_cq;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct qp *qp;
+
+        on.init.type = rows[i].type;
+        assert_int_equal(qp_create(on.nic, &on.init, &qp), 0);
+        assert_int_equal(qp->congestion != NULL, rows[i].on);
+        assert_ptr_equal(qp->tx_path, rows[i].on ? &qp->congestion->path : &qp->attr.path);
+        if (rows[i].on) { /* nothing lies over anything else */
+            memset(qp->congestion, 0xff, sizeof(*qp->congestion));
+            for (uint32_t r = 0; r < 2 * qp->resp.depth; r++)
+                assert_int_equal(qp->resp.reply[r].packets, 0);
+        }
+        drop(qp);
+    }
+    void *p = &on;
+    small_destroy(&p);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, small_create, small_destroy)
     const struct CMUnitTest tests[] = {
-        TEST(nic_create__qpns_up_to_the_limit),   TEST(nic_find_qp__beyond_the_tables),
-        TEST(mem_reg__up_to_the_limit),           TEST(qp_modify__rd_atomic_up_to_the_limit),
-        TEST(replay_queue__as_deep_as_the_limit), TEST(qp_create__takes_what_its_type_needs),
+        TEST(nic_create__qpns_up_to_the_limit),
+        TEST(nic_find_qp__beyond_the_tables),
+        TEST(mem_reg__up_to_the_limit),
+        TEST(qp_modify__rd_atomic_up_to_the_limit),
+        TEST(replay_queue__as_deep_as_the_limit),
+        TEST(qp_create__takes_what_its_type_needs),
+        TEST(qp_create__is_small),
+        TEST(qp_create__with_congestion_control),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -545,7 +545,7 @@ static void qp_free__takes_completions_and_events_along(void **state)
     post_send(o, 1);
     post_recv(o, 2);
     assert_int_equal(objects_step(o, QP_STATE_ERR), 0);
-    event_raise(o->nic, &o->qp->event[QP_EVENT_FATAL]);
+    event_raise(o->nic, &o->qp->events, EVENT_QP_FATAL);
     qp_unlink(o->qp);
     qp_free(o->qp);
     o->qp = NULL;
@@ -581,7 +581,7 @@ static void case_14_srq_busy_under_qp(void **state)
     struct objects *o = *state;
 
     assert_int_equal(wq_srq_destroy(o->srq), -EBUSY);
-    assert_int_equal(o->qp->cap.max_recv_wr, 0);
+    assert_int_equal(o->qp->rq.capacity, 0);
 }
 
 static void sqd__drained_at_once_when_idle(void **state)

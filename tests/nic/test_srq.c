@@ -152,7 +152,7 @@ static void wq_srq_create__limit_from_the_start(void **state)
     assert_int_equal(wq_post_srq_recv(srq, &wr), 0);
     objects_expect_no_event(o);
     assert_int_equal(wq_srq_take(srq, &current, 0), WQ_TAKEN);
-    assert_true(nic_event_next(o->nic, &e));
+    assert_true(event_next(o->nic, &e));
     assert_int_equal(e.type, EVENT_SRQ_LIMIT_REACHED);
     assert_int_equal(e.object_kind, EVENT_OBJECT_SRQ);
     assert_ptr_equal(e.owner, &owner);

@@ -187,9 +187,9 @@ static void limit__of_the_queue(void **state)
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(wq_post_srq_recv(p.srq, &wr), 0);
     assert_int_equal(wq_srq_set_limit(p.srq, 2), 0);
-    assert_false(nic_event_next(p.o.nic, &e));
+    assert_false(event_next(p.o.nic, &e));
     send_one(&p);
-    assert_true(nic_event_next(p.o.nic, &e));
+    assert_true(event_next(p.o.nic, &e));
     assert_int_equal(e.type, EVENT_SRQ_LIMIT_REACHED);
     teardown(&p);
 }

@@ -370,14 +370,14 @@ void pair_quiet(struct pair *p)
     for (int i = A; i <= B; i++) {
         assert_int_equal(cq_poll(p->side[i].scq, 1, &wc), 0);
         assert_int_equal(cq_poll(p->side[i].rcq, 1, &wc), 0);
-        assert_false(nic_event_next(p->side[i].nic, &e));
+        assert_false(event_next(p->side[i].nic, &e));
     }
 }
 
 void pair_event(struct pair *p, int side, enum nic_event_type type)
 {
     struct nic_event e;
-    assert_true(nic_event_next(p->side[side].nic, &e));
+    assert_true(event_next(p->side[side].nic, &e));
     assert_int_equal(e.type, type);
 }
 

@@ -636,7 +636,7 @@ static void step_hold(const struct step *st)
 static void step_event(const struct step *st)
 {
     struct nic_event e;
-    bool any = nic_event_next(s.nic, &e);
+    bool any = event_next(s.nic, &e);
     say("  EVENT  %d\n", any ? (int)e.type : -1);
     check((any ? (int)e.type : -1) == st->what, "event should be %d", st->what);
 }
@@ -768,7 +768,7 @@ static void step_end(void)
           (unsigned)wc.wr_id, (int)wc.status);
     check(cq_poll(s.rcq, 1, &wc) == 0, "a receive completion is left: id %u status %d",
           (unsigned)wc.wr_id, (int)wc.status);
-    check(!nic_event_next(s.nic, &e), "event %d is left", (int)e.type);
+    check(!event_next(s.nic, &e), "event %d is left", (int)e.type);
     for (uint32_t i = 0; i < MEMORY_BYTES; i++)
         check(s.claimed[i] || s.memory[i] == memory_byte(i), "memory byte %u has changed", i);
     for (uint32_t i = 0; i < GUARD_BYTES; i++)

@@ -329,7 +329,7 @@ static void case_42_hundred_times(void **state)
             assert_int_equal(pair_modify(&p, i, QP_STATE_RESET), 0);
         struct nic_event e;
         for (int i = A; i <= B; i++)
-            while (nic_event_next(p.side[i].nic, &e)) {
+            while (event_next(p.side[i].nic, &e)) {
             }
         pair_quiet(&p);       /* no stale completion */
         pair_run(&p, 1 * MS); /* what is on its way gets lost */

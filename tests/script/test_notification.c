@@ -101,7 +101,7 @@ static void end(void)
 
 static uint64_t rate_mbps(int side)
 {
-    struct congestion *g = &p.side[side].qp->congestion;
+    struct congestion *g = p.side[side].qp->congestion;
     return cc_rate(&g->cc, &g->params, p.now) / 1000000;
 }
 
@@ -172,7 +172,7 @@ static void case_L6__one_an_interval(void **state)
         assert_true(seen.cnp_ns[i] - seen.cnp_ns[i - 1] >= 50 * US);
     assert_int_equal(pair_count(&p, B, COUNTER_np_cnp_sent), seen.cnps);
     assert_int_equal(pair_count(&p, B, COUNTER_np_ecn_marked_roce_packets), seen.marked[A]);
-    assert_int_equal(p.side[A].qp->congestion.cnps, seen.cnps);
+    assert_int_equal(p.side[A].qp->congestion->cnps, seen.cnps);
     end();
 }
 
@@ -259,8 +259,8 @@ static void rate__acks_pass(void **state)
     pair_run(&p, 1 * MS);
     for (unsigned i = 1; i <= 12; i++)
         pair_sent(&p, B, i, WC_SUCCESS);
-    p.side[B].qp->congestion.cc.rate_bps = LINE_MBPS * UINT64_C(1000);
-    p.side[B].qp->congestion.cc.dcqcn.target_bps = LINE_MBPS * UINT64_C(1000);
+    p.side[B].qp->congestion->cc.rate_bps = LINE_MBPS * UINT64_C(1000);
+    p.side[B].qp->congestion->cc.dcqcn.target_bps = LINE_MBPS * UINT64_C(1000);
     seen.mark_every[B] = 0;
     write_some(B, 20, 3);
     uint64_t start = p.now;
@@ -428,7 +428,7 @@ static void probe__measures(void **state)
     pair_settle(&p);
     pair_sent(&p, A, 1, WC_SUCCESS);
     assert_int_equal(seen.mads, 2);
-    assert_int_equal(p.side[A].qp->congestion.cc.timely.rtt_ns, 4 * US);
+    assert_int_equal(p.side[A].qp->congestion->cc.timely.rtt_ns, 4 * US);
     assert_int_equal(pair_count(&p, A, COUNTER_rp_rtt_probes), 1);
     assert_int_equal(pair_count(&p, A, COUNTER_rp_rtt_handled), 1);
     assert_int_equal(pair_count(&p, B, COUNTER_np_rtt_answers), 1);
@@ -445,7 +445,7 @@ static void probe__unanswered(void **state)
     struct pair_config config = by_rtt("ztr-template");
     begin(&config);
     seen.lose_mads = true;
-    p.side[A].qp->congestion.cc.rate_bps = UINT64_C(100000000); /* of better days */
+    p.side[A].qp->congestion->cc.rate_bps = UINT64_C(100000000); /* of better days */
     for (unsigned i = 1; i <= 400; i++) {
         write_some(A, i, 10);
         pair_run(&p, 1 * MS);
@@ -482,7 +482,7 @@ static void probe__peer_told_it(void **state)
         struct pair_config config = by_rtt("ztr-template");
         begin_told(&config, &rows[r].ece);
         seen.lose_mads = true;
-        p.side[A].qp->congestion.cc.rate_bps = UINT64_C(100000000);
+        p.side[A].qp->congestion->cc.rate_bps = UINT64_C(100000000);
         for (unsigned i = 1; i <= 400; i++) {
             write_some(A, i, 10);
             pair_run(&p, 1 * MS);
@@ -533,7 +533,7 @@ static void probe__of_others(void **state)
     write_some(A, 1, 1);
     pair_run(&p, 10 * US);
     pair_sent(&p, A, 1, WC_SUCCESS);
-    uint64_t stamp = p.side[A].qp->congestion.probe_ns;
+    uint64_t stamp = p.side[A].qp->congestion->probe_ns;
     uint32_t a = p.side[A].qp->qpn, b = p.side[B].qp->qpn;
     const struct rtt_mad good = {.answer = true, .to_qpn = a, .from_qpn = b, .stamp_ns = stamp};
     struct rtt_mad m = good;

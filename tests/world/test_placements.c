@@ -438,7 +438,7 @@ static void deliver(void)
 static void take_events(struct device *d)
 {
     struct nic_event ev;
-    while (nic_event_next(d->nic, &ev))
+    while (event_next(d->nic, &ev))
         assert_true(ev.type == EVENT_COMM_EST || ev.type == EVENT_QP_ACCESS_ERR ||
                     ev.type == EVENT_QP_REQ_ERR);
 }

@@ -308,7 +308,7 @@ static void resume(struct end *e)
 static void take_events(struct device *d)
 {
     struct nic_event ev;
-    while (nic_event_next(d->nic, &ev)) {
+    while (event_next(d->nic, &ev)) {
         struct end *e = ev.owner;
         if (ev.type == EVENT_COMM_EST)
             continue;

@@ -207,7 +207,7 @@ static void poll_all(struct device *d)
             else
                 take_sent(d, &d->end[q], &wc);
         }
-    while (nic_event_next(d->nic, &ev)) {
+    while (event_next(d->nic, &ev)) {
     }
 }
 

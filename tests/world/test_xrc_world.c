@@ -209,7 +209,7 @@ static void run_moment(void)
         struct nic_event ev;
         if (nic_deadline(d->nic) <= w.net.now_ns)
             nic_advance(d->nic, w.net.now_ns);
-        while (nic_event_next(d->nic, &ev))
+        while (event_next(d->nic, &ev))
             assert_int_equal(ev.type, EVENT_COMM_EST);
         for (unsigned q = 0; q < QPS; q++)
             take_done(d, q);

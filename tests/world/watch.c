@@ -179,7 +179,7 @@ void world_events(struct world *w, int node)
         cq->due = false;
         cq->notified = true;
     }
-    while (nic_event_next(n->nic, &event))
+    while (event_next(n->nic, &event))
         one_event(w, node, &event);
     if (n->srq_limit_due)
         world_fail(w, "node %d: the SRQ is below its limit and does not say so", node);

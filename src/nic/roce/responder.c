@@ -320,14 +320,19 @@ static void nak(struct qp *qp, enum aeth_kind kind, uint8_t value)
 }
 
 /* A NAK that ends the connection: the QP goes to ERR when it is out (responder_next). */
-static void nak_fatal(struct qp *qp, enum nak_code code, enum nic_counter counter,
-                      enum qp_event event)
+static void nak_last(struct qp *qp, enum nak_code code, enum nic_counter counter)
 {
     nic_count(qp->nic, counter, 1);
     nak(qp, AETH_NAK, (uint8_t)code);
     qp->resp.failed = true;
-    if (event != QP_EVENT_COUNT)
-        event_raise(qp->nic, &qp->event[event]);
+}
+
+/* And the host is told. */
+static void nak_fatal(struct qp *qp, enum nak_code code, enum nic_counter counter,
+                      enum nic_event_type event)
+{
+    nak_last(qp, code, counter);
+    event_raise(qp->nic, &qp->events, event);
 }
 
 static void finish(struct qp *qp, enum resp_verdict v, const struct rx_packet *p)
@@ -350,18 +355,18 @@ static void finish(struct qp *qp, enum resp_verdict v, const struct rx_packet *p
         nak(qp, AETH_RNR_NAK, qp->attr.min_rnr_timer);
         break;
     case V_NAK_INVALID:
-        nak_fatal(qp, NAK_INVALID_REQUEST, COUNTER_resp_invalid_request, QP_EVENT_REQ_ERR);
+        nak_fatal(qp, NAK_INVALID_REQUEST, COUNTER_resp_invalid_request, EVENT_QP_REQ_ERR);
         break;
     case V_NAK_ACCESS:
-        nak_fatal(qp, NAK_REMOTE_ACCESS, COUNTER_resp_remote_access_errors, QP_EVENT_ACCESS_ERR);
+        nak_fatal(qp, NAK_REMOTE_ACCESS, COUNTER_resp_remote_access_errors, EVENT_QP_ACCESS_ERR);
         break;
     case V_RECV_SHORT:
         responder_fail_receive(qp, WC_LOC_LEN_ERR);
-        nak_fatal(qp, NAK_INVALID_REQUEST, COUNTER_resp_invalid_request, QP_EVENT_REQ_ERR);
+        nak_fatal(qp, NAK_INVALID_REQUEST, COUNTER_resp_invalid_request, EVENT_QP_REQ_ERR);
         break;
     case V_RECV_KEY:
         responder_fail_receive(qp, WC_LOC_PROT_ERR);
-        nak_fatal(qp, NAK_REMOTE_OPERATIONAL, COUNTER_resp_operational_errors, QP_EVENT_COUNT);
+        nak_last(qp, NAK_REMOTE_OPERATIONAL, COUNTER_resp_operational_errors);
         break;
     }
 }
@@ -389,7 +394,7 @@ void responder_heard(struct qp *qp)
     if (qp->resp.comm_est || (!rtr && !qp->resp.awaited))
         return;
     qp->resp.comm_est = true;
-    event_raise(qp->nic, &qp->event[rtr ? QP_EVENT_COMM_EST : QP_EVENT_HEARD]);
+    event_raise(qp->nic, &qp->events, rtr ? EVENT_COMM_EST : EVENT_QP_HEARD);
 }
 
 /* XRC: the queue that the packet names says whose keys it may use. */
@@ -472,7 +477,7 @@ static void reply_abort(struct qp *qp, struct reply *reply)
         return;
     }
     r->reply_head = r->reply_tail; /* nothing after it may be answered before it */
-    nak_fatal(qp, NAK_REMOTE_ACCESS, COUNTER_resp_remote_access_errors, QP_EVENT_ACCESS_ERR);
+    nak_fatal(qp, NAK_REMOTE_ACCESS, COUNTER_resp_remote_access_errors, EVENT_QP_ACCESS_ERR);
     r->nak_psn = psn;
 }
 

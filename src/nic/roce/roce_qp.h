@@ -57,18 +57,20 @@ struct reply {
     uint32_t packets;  /* in all */
     uint32_t sent;     /* packets 0..sent-1 are out or were not asked for again */
     uint32_t start_at; /* packet that goes as FIRST or ONLY */
-    uint64_t va;       /* READ: of the request */
+    struct psn msn;    /* that the reply carries */
     uint32_t rkey;
-    uint32_t length;     /* READ: of the request */
-    uint64_t original;   /* atomic */
-    struct psn msn;      /* that the reply carries */
+    uint32_t length; /* READ: of the request */
+    union {
+        uint64_t va;       /* READ: of the request */
+        uint64_t original; /* atomic */
+    };
     const struct pd *pd; /* READ: that the rkey is of */
 };
 
 /* A finished atomic, kept for duplicates. */
 struct saved_atomic {
-    bool valid;
     struct psn psn;
+    bool valid;
     uint8_t opcode;
     uint64_t original;
 };
@@ -88,10 +90,10 @@ struct responder {
      * PSN.
      */
     struct psn ack_psn;
+    uint32_t xrc_srqn;   /* XRC: that the message which comes in is for */
     const struct pd *pd; /* that keys are of: the QP's; XRC: of the packet's SRQ, NULL: none */
     /* The message that is coming in. */
     enum resp_message message;
-    uint32_t xrc_srqn; /* XRC: that it is for */
     uint32_t received; /* bytes of it so far */
     uint64_t write_va; /* WRITE: start, rkey, length from the RETH */
     uint32_t write_rkey;
@@ -103,14 +105,14 @@ struct responder {
     bool ack_due;
     bool nak_due;
     uint8_t nak_syndrome;
+    bool nak_outstanding; /* one NAK a gap; cleared when the expected PSN arrives */
+    bool failed;          /* a fatal NAK is the last word; the QP goes to ERR once it is out */
+    bool comm_est;        /* first packet seen and told */
+    bool awaited;         /* it is told after RTR, too */
     struct psn nak_psn;
-    bool nak_outstanding;   /* one NAK a gap; cleared when the expected PSN arrives */
     struct psn dropped_end; /* one past the highest PSN dropped since the last NAK was made */
-    bool failed;            /* a fatal NAK is the last word; the QP goes to ERR once it is out */
-    struct saved_atomic *atomic; /* depth */
     uint32_t atomic_next;
-    bool comm_est; /* first packet seen and told */
-    bool awaited;  /* it is told after RTR, too */
+    struct saved_atomic *atomic; /* depth */
 };
 
 /* What a stage of the responder says of a packet. */

@@ -125,7 +125,7 @@ static bool add_packet(struct qp *qp, struct train *t)
 
 bool unreliable_next(struct qp *qp, struct train *t)
 {
-    train_begin(t, &qp->tx_path);
+    train_begin(t, qp->tx_path);
     t->qp = qp;
     if (qp->state != QP_STATE_RTS && qp->state != QP_STATE_SQD)
         return false;
