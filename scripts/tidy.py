@@ -9,6 +9,7 @@ Exit code 1 on a finding. Each check takes the whole tree as {path: text} and yi
 message); tests/house/test_tidy.py feeds each of them something bad.
 """
 
+import ast
 import os
 import re
 import sys
@@ -352,6 +353,23 @@ def check_lock(files):
                 yield path, text.count("\n", 0, package.start()) + 1, f"has no hash of {package[1]}"
 
 
+def check_keys(files):
+    """A key that a dict has twice: of its rows the last is there, the others are not."""
+    for path, text in files.items():
+        if not path.endswith(".py"):
+            continue
+        try:
+            module = ast.parse(text, path)
+        except SyntaxError:
+            continue  # it cannot run, so its tests say so
+        for node in ast.walk(module):
+            seen = set()
+            for key in node.keys if isinstance(node, ast.Dict) else ():
+                if isinstance(key, ast.Constant) and key.value in seen:
+                    yield path, key.lineno, f"the key {key.value!r} is in this dict twice"
+                seen.add(key.value if isinstance(key, ast.Constant) else key)
+
+
 CHECKS = (
     check_spdx,
     check_sizes,
@@ -365,6 +383,7 @@ CHECKS = (
     check_faults,
     check_words,
     check_lock,
+    check_keys,
 )
 
 

@@ -237,9 +237,8 @@ BYTES = {
     "corrupt": ("verbs.yaml", STALLED, "faults.0.fault=link-corrupt", "faults.0.corrupt=1%"),
     "mixed": ("mixed.yaml", 0, "hosts.cc=none"),
     "dcqcn": ("mixed.yaml", 0),
-    "ztr": ("mixed.yaml", 0, "hosts.cc=ztr-template"),
-    "dcqcn": ("mixed.yaml", 0, "hosts.nic=engine", "hosts.cc=dcqcn-paper"),
-    "ztr": ("mixed.yaml", 0, "hosts.nic=engine", "hosts.cc=ztr-target"),
+    "ztr_template": ("mixed.yaml", 0, "hosts.cc=ztr-template"),
+    "ztr_target": ("mixed.yaml", 0, "hosts.cc=ztr-target"),
     "mtu": (os.path.join(SCENARIOS, "mtu-mismatch.yaml"), STALLED),
     "flap": (os.path.join(SCENARIOS, "link-flap.yaml"), 0),
 }

@@ -51,6 +51,8 @@ ROWS = (
     ("fault_without_row", "tests/e2e/test_live_x.py", '    ("broken", f),\n', "no row in docs"),
     ("lock_without_hash", "x/package-lock.json", '"node_modules/a": {"version": 1}', "no hash of"),
     ("lock_with_addresses", "x/package-lock.json", '"resolved": 1', "has addresses"),
+    ("key_twice", "tests/x.py", 'x = {"a": 1, "b": 2, "a": 3}\n', "'a' is in this dict twice"),
+    ("key_in_two_dicts", "tests/x.py", 'x = {"a": {"a": 1}, "b": {"a": 1}, **y, **z}\n', None),
     ("good_lock", "x/package-lock.json", '"node_modules/a": {"integrity": "sha512-x"}', None),
     ("long_script", "src/report/x.js", "\n" * 801, "the limit is 800"),
     ("good_row", "docs/reliability.md", "| x | [`SPDX`](../tests/nic/test_good.c) |\n", None),
