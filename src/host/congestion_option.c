@@ -116,8 +116,8 @@ int congestion_parse(const char *text, struct congestion_config *out,
         *next++ = '\0';
     if (strcmp(copy, "hpcc") == 0) {
         snprintf(message, CONGESTION_MESSAGE_BYTES,
-                 "hpcc wants switches that write their queues into packets (INT); there is a "
-                 "simulated one, see verbena-fabric(1)");
+                 "hpcc wants switches that write their queues into packets (INT), which "
+                 "the networks of hosts are not known to do");
         return -EINVAL;
     }
     c.algorithm = find_name(copy);
