@@ -209,8 +209,8 @@ def settings():
 
 
 SETTINGS = {}  # in a row: settings() with these changed
-CASE = {"type": "case", "op": 0, "way": 0, "offset": 0, "size": 64, "depth": 1, "warmup": 1,
-        "iterations": 5, "first": 0, "qps": 1, "threads": 1}
+CASE = {"type": "case", "near": 0, "op": 0, "way": 0, "offset": 0, "size": 64, "depth": 1,
+        "warmup": 1, "iterations": 5, "first": 0, "qps": 1, "threads": 1}
 ENDPOINT = {"type": "endpoint", "qpn": 5, "psn": 1, "lid": 0, "mtu": 3, "address": 4096, "rkey": 1,
             "length": 4096, "counter": 4096, "reads": 1, "gid": "0" * 20 + "ffff7f000001"}
 NONSENSE = [
@@ -232,6 +232,7 @@ NONSENSE = [
     ([SETTINGS, {**CASE, "depth": 65}], "the peer sent no right 'depth'"),
     ([SETTINGS, {**CASE, "threads": 0}], "the peer sent no right 'case'"),
     ([SETTINGS, {**CASE, "threads": 2}], "the peer sent no right 'threads'"),
+    ([SETTINGS, {**CASE, "near": 3}], "the peer sent no right 'near'"),
     ([SETTINGS, {**CASE, "first": -1}], "the peer sent no right 'first'"),
     ([SETTINGS, {**CASE, "iterations": 1.5}], "the peer sent no right 'iterations'"),
     ([SETTINGS, CASE, {**ENDPOINT, "qpn": 1 << 24}], "the peer sent no right 'qpn' while running"),
