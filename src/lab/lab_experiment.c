@@ -12,7 +12,8 @@
 #include "lab/lab_record.h"
 #include "lab/lab_session.h"
 
-enum { MANY = 64, MAX_INLINE_TRIAL = 64, MAX_WRITE_NS = 10000000, RESTS = 8 };
+enum { MANY = 64, MAX_INLINE_TRIAL = 64, RESTS = 8 };
+enum { MAX_WRITE_NS = 100000000, MAX_REST_NS = 1000000000 }; /* of torn's writer */
 
 static const struct lab_experiment_kind *const kinds[LAB_EXPERIMENTS] = {
     [LAB_TORN] = &lab_torn,
@@ -157,7 +158,10 @@ static struct lab_list sizes_of(const struct lab_end *e, const struct lab_experi
         uint32_t size = from->value[i], most = e->rig.pool.slot_bytes;
         size = size < k->smallest ? k->smallest : size > most ? most : size;
         size -= size % k->granule;
-        if (sizes.count == 0 || sizes.value[sizes.count - 1] != size)
+        bool there = false; /* a trial is found again by its size */
+        for (uint32_t n = 0; n < sizes.count; n++)
+            there |= sizes.value[n] == size;
+        if (!there)
             sizes.value[sizes.count++] = size;
     }
     return sizes;
@@ -227,8 +231,8 @@ static bool parse_trial(struct lab_end *e, const json_t *o, struct lab_trial *t)
                  lab_control_number(c, o, "size", e->rig.pool.slot_bytes, &size) &&
                  lab_control_number(c, o, "depth", MANY, &depth) &&
                  lab_control_number(c, o, "rounds", INT64_MAX / 4, &t->rounds) &&
-                 lab_control_number(c, o, "write_ns", 100000000, &t->write_ns) &&
-                 lab_control_number(c, o, "rest_ns", 1000000000, &t->rest_ns);
+                 lab_control_number(c, o, "write_ns", MAX_WRITE_NS, &t->write_ns) &&
+                 lab_control_number(c, o, "rest_ns", MAX_REST_NS, &t->rest_ns);
     if (!right) {
         lab_message_copy(e->message, c->message);
         return false;

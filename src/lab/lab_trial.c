@@ -17,12 +17,19 @@ bool lab_try_more(const struct lab_try *x)
     return x->done < x->t->rounds && (x->done == 0 || lab_now_ns() - x->begun_ns < LIMIT_NS);
 }
 
+bool lab_try_late(const struct lab_try *x)
+{
+    uint64_t limit = LIMIT_NS + (x->done > 0 ? 0 : x->e->settings.timeout_ns);
+    return lab_now_ns() - x->begun_ns >= limit;
+}
+
 static int hear(struct lab_try *x)
 {
     json_t *o = NULL;
     int n = lab_control_hear(&x->e->control, "done", &o);
     json_decref(o);
     x->told |= n > 0;
+    x->heard_ns = lab_now_ns();
     if (n < 0)
         lab_message_copy(x->e->message, x->e->control.message);
     return n < 0 ? n : 0;
@@ -48,7 +55,8 @@ int lab_try_look(struct lab_try *x)
 
 int lab_try_overdue(struct lab_try *x)
 {
-    if (lab_now_ns() - x->begun_ns < LIMIT_NS + x->e->settings.timeout_ns)
+    uint64_t since = x->heard_ns != 0 ? x->heard_ns : x->begun_ns;
+    if (lab_now_ns() - since < LIMIT_NS + x->e->settings.timeout_ns)
         return 0;
     snprintf(x->e->message, sizeof(x->e->message), "the peer does not say that it has ended");
     return -ETIMEDOUT;

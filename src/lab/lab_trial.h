@@ -9,7 +9,7 @@
 
 #include "lab/lab_case.h"
 
-enum { LAB_TRIAL_COUNTS = 8, LAB_TRIAL_ROUNDS = 1000, LAB_MAX_VARIANTS = 8 };
+enum { LAB_TRIAL_COUNTS = 9, LAB_TRIAL_ROUNDS = 1000, LAB_MAX_VARIANTS = 8 };
 
 struct lab_trial {
     unsigned experiment; /* enum lab_experiment */
@@ -30,7 +30,8 @@ struct lab_try {
     struct lab_patience patience;
     unsigned spins;
     bool told;            /* the target: the source has seen the end */
-    uint64_t begun_ns;    /* the source: of the first round */
+    uint64_t begun_ns;    /* of the first round */
+    uint64_t heard_ns;    /* the target: when the source last said something; 0: not yet */
     uint64_t elapsed_ns;  /* the source */
     uint64_t done;        /* rounds */
     struct lab_hist hist; /* the source */
@@ -73,9 +74,12 @@ extern const struct lab_experiment_kind lab_torn, lab_flag, lab_bare;
 /* For the ends of trials; each 0 (or what is told) or -errno and e->message. */
 /* The source: another round? Not when there were enough, or for too long. */
 bool lab_try_more(const struct lab_try *x);
+/* The source, within a round that may have no end: is it time to give it up? The first one has as
+ * long as may pass without anything moving. */
+bool lab_try_late(const struct lab_try *x);
 /* Whoever waits calls it each time; the target hears of the end by it. */
 int lab_try_look(struct lab_try *x);
-/* The target, where nothing that comes shows that the source lives. */
+/* The target, where no data that come show that the source lives: it has to say so. */
 int lab_try_overdue(struct lab_try *x);
 /* 1 and *d, or 0 when there is nothing; then it has slept, if this variant sleeps. */
 int lab_try_poll(struct lab_try *x, struct lab_done *d);

@@ -94,6 +94,37 @@ def bare():
     demand(got == sorted(wanted + [("atomic", 8)]), f"{got}")
 
 
+def slow_path(delay, timeout):
+    """Where three Reads take longer than the writer rests, it ends all the same, and says so; no
+    trial lasts much longer than half a second and the time without a round."""
+    words = ["experiment", "torn", "--size", "4096", "--timeout", timeout, "--json", "-"]
+    out, _ = lab(*words, options=["--fault", f"delay={delay}"])
+    (x,) = json.loads(out)["experiments"]
+    (locked,) = [t for t in x["trials"] if t["variant"] == "with a sequence lock"]
+    counts = locked["source"]["counts"]
+    gave_up = counts["given_up"] == 1
+    tried = counts["tries"] - counts["retried_locked"] - counts["retried_changed"]
+    demand(tried == locked["rounds"] and gave_up + locked["rounds"] > 0, f"{locked}")
+    said = "with a sequence lock none was delivered in" in x["summary"]
+    demand(said == (locked["rounds"] == 0) and x["passed"], x["summary"])
+    return locked["rounds"]
+
+
+def slow_paths():
+    slow_path("60ms", "3s")
+    demand(slow_path("300ms", "2s") == 0, "three Reads of 600 ms within 800 ms of rest")
+
+
+def many_torn_sizes():
+    """Each of so many sizes is tried once, judged and told of."""
+    sizes = [64 + 8 * i for i in range(12)]
+    listed = ",".join(map(str, sizes)) + ",65"  # made 64, which is there
+    out, _ = lab("experiment", "torn", "--iterations", "20", "--size", listed, "--json", "-")
+    x = experiments_of(out, ["torn"])["torn"]
+    demand(x["sizes"] == sizes and len(x["trials"]) == 3 * len(sizes), f"{x['sizes']}")
+    demand(all(f"of {size} bytes, " in x["summary"] for size in sizes), x["summary"])
+
+
 def beside_cases():
     """`lab local` does cases, then experiments; one record and one report have both."""
     words = ["local", *test_lab.QUICK, "--op", "write", "--size", "64", "--depth", "1"]
@@ -256,6 +287,8 @@ def cases(tap):
     one = tap.run
     one("experiments", experiments)
     one("experiment_sizes", experiment_sizes)
+    one("many_torn_sizes", many_torn_sizes)
+    one("slow_paths", slow_paths)
     one("bare", bare)
     one("beside_cases", beside_cases)
     one("numa", numa)

@@ -30,17 +30,23 @@ static int teardown(void **state)
     return 0;
 }
 
-/* count NULL: none. The target found it. */
-static void add_at(const struct lab_variant *v, const char *side, const char *count, int value)
+/* count NULL: none; it was found at that side. */
+static void add_of(const struct lab_variant *v, int size, const char *side, const char *count,
+                   int value)
 {
     json_t *t = json_pack("{s:s,s:i,s:i,s:s,s:s,s:f,s:{s:i,s:i,s:i},s:{s:{}},s:{s:{}}}", "variant",
-                          v->name, "size", 64, "rounds", 100, "proves", "this", "not", "that",
+                          v->name, "size", size, "rounds", 100, "proves", "this", "not", "that",
                           "cpu_us_a_message", 2.5, "latency", "p50_ns", 3000, "p99_ns", 4000,
                           "max_ns", 5000, "source", "counts", "target", "counts");
     if (count != NULL)
         json_object_set_new(json_object_get(json_object_get(t, side), "counts"), count,
                             json_integer(value));
     json_array_append_new(json_object_get(experiment, "trials"), t);
+}
+
+static void add_at(const struct lab_variant *v, const char *side, const char *count, int value)
+{
+    add_of(v, 64, side, count, value);
 }
 
 /* All variants, one of which has found something. */
@@ -70,6 +76,46 @@ static void lab_torn__judged(void **state)
     judged(&lab_torn, PLAIN, "source", "corrupt", false, "CORRUPT bytes");
     judged(&lab_torn, AT_REST, "source", "torn", false, "CORRUPT bytes");
     judged(&lab_torn, AT_REST, "source", "corrupt", false, "CORRUPT bytes");
+}
+
+/* Each trial counts, however many sizes there are, and each size is told of. */
+static void lab_torn__every_size(void **state)
+{
+    (void)state;
+    enum { SIZES = LAB_MAX_LIST };
+    json_t *sizes = json_array();
+    for (int i = 0; i < SIZES; i++)
+        json_array_append_new(sizes, json_integer(64 * (i + 1)));
+    json_object_set_new(experiment, "sizes", sizes);
+    static const struct {
+        unsigned variant;
+        const char *count;
+        bool passed;
+    } rows[] = {
+        {LOCKED,  "whole",   true },
+        {PLAIN,   "torn",    true },
+        {LOCKED,  "torn",    false},
+        {LOCKED,  "corrupt", false},
+        {PLAIN,   "corrupt", false},
+        {AT_REST, "torn",    false},
+    };
+    for (unsigned row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        for (int bad = 0; bad < SIZES; bad++) {
+            json_array_clear(json_object_get(experiment, "trials"));
+            for (int i = 0; i < SIZES; i++)
+                for (unsigned v = 0; v < lab_torn.variant_count; v++)
+                    add_of(&lab_torn.variants[v], 64 * (i + 1), "source",
+                           i == bad && v == rows[row].variant ? rows[row].count : NULL, 1);
+            lab_torn.judge(experiment);
+            assert_int_equal(json_is_true(json_object_get(experiment, "passed")), rows[row].passed);
+        }
+    }
+    const char *summary = json_string_value(json_object_get(experiment, "summary"));
+    for (int i = 0; i < SIZES; i++) {
+        char says[32];
+        snprintf(says, sizeof(says), "of %d bytes, ", 64 * (i + 1));
+        assert_non_null(strstr(summary, says));
+    }
 }
 
 /* Where the specification leaves it open, a flag before its data is news and no fault. */
@@ -152,9 +198,13 @@ static void lab_trial_find__absent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(lab_torn__judged),           TEST(lab_flag__judged),
-        TEST(lab_bare__judged),           TEST(lab_experiment_failed__findings),
-        TEST(lab_experiment_write__text), TEST(lab_trial_find__absent),
+        TEST(lab_torn__judged),
+        TEST(lab_torn__every_size),
+        TEST(lab_flag__judged),
+        TEST(lab_bare__judged),
+        TEST(lab_experiment_failed__findings),
+        TEST(lab_experiment_write__text),
+        TEST(lab_trial_find__absent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
