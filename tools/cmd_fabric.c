@@ -86,21 +86,23 @@ static void check_options(const struct options *o, struct argp_state *state)
 }
 
 /* Those of the import: what the profile gives a meaning. */
-#define IMPORT_CC "none, dcqcn-hw, dcqcn-paper, timely, ztr-target"
+#define IMPORT_CC "none, dcqcn-hw, dcqcn-paper, hpcc, timely, ztr-target"
 
 static bool known_cc(const char *name)
 {
-    static const char *const names[] = {"none", "dcqcn-hw", "dcqcn-paper", "timely", "ztr-target"};
+    static const char *const names[] = {"none", "dcqcn-hw", "dcqcn-paper",
+                                        "hpcc", "timely",   "ztr-target"};
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(names[i], name) == 0)
             return true;
     return false;
 }
 
-/* With the marks that go with it, as that simulator's users set them. */
+/* With the marks, or the class of ACKs, that go with it, as that simulator's users set them. */
 static void set_cc(struct fabric_config *c, const char *name)
 {
     c->hosts.cc = name;
+    c->hosts.ack_in_class = strcmp(name, "hpcc") == 0;
     if (strcmp(name, "dcqcn-paper") != 0)
         return;
     c->hosts.cc = "dcqcn-paper-polled"; /* there is a mark with each ACK, and no CNP */

@@ -16,6 +16,7 @@ enum {
     NEAR_EVENTS = 3, /* asked for in advance */
     MAX_PACKETS = 1 << 24,
     TAG_BYTES = 4,
+    INT_BYTES = 2 + CC_MAX_HOPS * 8, /* as HPCC has it, whatever a struct cc_path takes here */
 };
 
 /* Headers: Ethernet with FCS 18, IPv4 20, UDP 8, BTH 12, ICRC 4. Response: IEEE 802.3 31B.3.7. */
@@ -68,7 +69,8 @@ static bool config_sane(const struct fabric_config *c)
            h->payload_bytes + h->header_bytes <= FABRIC_MAX_FRAME_BYTES &&
            h->ack_priority < FABRIC_PRIORITIES && h->cnp_priority < FABRIC_PRIORITIES &&
            (!h->engine || engine_payload(h->payload_bytes)) && h->retry <= 7 && h->rnr_retry <= 7 &&
-           (!c->bytes || h->engine) && (c->watchdog == WATCHDOG_OFF || c->detect_ps > 0) &&
+           (!c->bytes || h->engine) && (!h->engine || !telemetry_wanted(c)) &&
+           (c->watchdog == WATCHDOG_OFF || c->detect_ps > 0) &&
            (c->on_sample == NULL || c->sample_ps > 0);
 }
 
@@ -226,7 +228,8 @@ static int hosts_create(struct fabric *f)
         f->endpoint[n->host].port = n->first_port;
         f->endpoint[n->host].timer = f->ports * PORT_EVENTS + n->host;
     }
-    return source_create(f);
+    int rc = telemetry_wanted(&f->config) ? telemetry_create(f) : 0;
+    return rc == 0 ? source_create(f) : rc;
 }
 
 /* A large fabric is not in the cache: what an event will look at is asked for when it is known to
@@ -298,6 +301,10 @@ int fabric_create(const struct fabric_config *config, const struct fabric_topolo
         f->config.hosts.ack_bytes += TAG_BYTES;
         f->config.hosts.cnp_bytes += TAG_BYTES;
     }
+    if (telemetry_wanted(config)) {
+        f->config.hosts.header_bytes += INT_BYTES;
+        f->config.hosts.ack_bytes += INT_BYTES;
+    }
     f->topology = *topology;
     f->flow_spec = flows;
     f->flow_count = flow_count;
@@ -323,6 +330,7 @@ int fabric_create(const struct fabric_config *config, const struct fabric_topolo
 void fabric_destroy(struct fabric *f)
 {
     source_free(f);
+    telemetry_free(f);
     route_free(f);
     sched_fini(&f->sched);
     packet_pool_fini(&f->pool);
@@ -442,7 +450,7 @@ void fabric_flow_result(const struct fabric *f, uint32_t flow, struct fabric_flo
     source_result(f, flow, out);
     if (f->config.hosts.engine)
         engine_result(f, flow, out);
-    out->ideal_ps = route_ideal_ps(f, flow);
+    out->ideal_ps = route_ideal_ps(f, flow, f->flow_spec[flow].bytes);
 }
 
 uint32_t fabric_ports(const struct fabric *f)
@@ -501,5 +509,8 @@ uint64_t fabric_memory_bytes(const struct fabric *f)
     sum += f->sched.events * sizeof(struct sched_event);
     sum += f->sched.due_capacity * sizeof(struct sched_due);
     sum += f->switches * (sizeof(*f->sw) + f->hosts * sizeof(uint32_t));
+    if (f->telemetry != NULL)
+        sum += (f->pool.fresh + (uint64_t)f->flow_count) * sizeof(struct cc_path) +
+               f->ports * sizeof(uint64_t);
     return sum;
 }

@@ -144,12 +144,13 @@ struct fabric {
     struct train *train;             /* scratch of all engines: one runs at a time */
     uint8_t *frame;                  /* codec.c: the bytes of each packet, NULL: none have any */
     uint16_t *frame_bytes;
-    struct rng rng;       /* of the wires */
-    uint8_t *waiting;     /* watch.c's scratch, a mask a port */
-    uint32_t started;     /* flows */
-    uint32_t awaited;     /* flows whose start has a time, and is to come */
-    uint64_t progress_ps; /* when a flow last started or got on */
-    uint64_t check_ps;    /* how often to look */
+    struct telemetry *telemetry; /* NULL: nobody wants any */
+    struct rng rng;              /* of the wires */
+    uint8_t *waiting;            /* watch.c's scratch, a mask a port */
+    uint32_t started;            /* flows */
+    uint32_t awaited;            /* flows whose start has a time, and is to come */
+    uint64_t progress_ps;        /* when a flow last started or got on */
+    uint64_t check_ps;           /* how often to look */
     uint32_t next_fault;
     bool full;
     bool weighted;
@@ -244,8 +245,23 @@ void route_free(struct fabric *f);
 /* PACKET_NONE: no way. */
 uint32_t route_port(const struct fabric *f, const struct switch_state *s, uint32_t host,
                     uint32_t hash);
-/* What the flow would take on an empty network. */
-uint64_t route_ideal_ps(const struct fabric *f, uint32_t flow);
+/* What so many bytes of the flow would take on an empty network; 0: not known. */
+uint64_t route_ideal_ps(const struct fabric *f, uint32_t flow, uint64_t bytes);
+
+/* telemetry.c: what switches write into packets (INT) for congestion control that asks for it. */
+struct telemetry {
+    struct cc_path *packet; /* of each, by its number */
+    struct cc_path *flow;   /* what last came back */
+    uint64_t *sent_bytes;   /* of each port, gaps included */
+    struct cc_path came;    /* of the frame that its host looks at */
+    uint64_t base_rtt_ps;   /* the longest of all flows */
+};
+bool telemetry_wanted(const struct fabric_config *c);
+/* 0 or -ENOMEM. */
+int telemetry_create(struct fabric *f);
+void telemetry_free(struct fabric *f);
+/* A frame begins to leave a switch. */
+void telemetry_write(struct fabric *f, const struct port *p, uint32_t packet);
 
 /* source.c: the bare source. */
 int source_create(struct fabric *f);

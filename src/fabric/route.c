@@ -202,7 +202,7 @@ static void pass_back(const struct fabric *f, struct pipeline *l, const struct p
     l->prev_ps += ack_ps + p->delay_ps;
 }
 
-uint64_t route_ideal_ps(const struct fabric *f, uint32_t flow)
+uint64_t route_ideal_ps(const struct fabric *f, uint32_t flow, uint64_t bytes)
 {
     const struct fabric_flow *s = &f->flow_spec[flow];
     const struct fabric_hosts *h = &f->config.hosts;
@@ -212,10 +212,10 @@ uint64_t route_ideal_ps(const struct fabric *f, uint32_t flow)
     uint64_t payload = h->payload_bytes;
     if (engine && s->work.message_bytes != 0 && s->work.message_bytes < payload)
         payload = s->work.message_bytes;
-    uint64_t count = (s->bytes - 1) / payload;
+    uint64_t count = (bytes - 1) / payload;
     struct pipeline l = {
         .full = payload + h->header_bytes,
-        .last = s->bytes - count * payload + h->header_bytes,
+        .last = bytes - count * payload + h->header_bytes,
         .count = count,
     };
     uint32_t way[MAX_IDEAL_HOPS], hops = 0;

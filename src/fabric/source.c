@@ -70,16 +70,15 @@ static void ring_join(struct fabric *f, struct endpoint *e, struct flow *w)
     }
 }
 
-static bool may_send(const struct fabric *f, const struct flow *w)
+static bool may_send(const struct flow *w)
 {
-    uint64_t window = f->config.hosts.window_bytes;
-    return !w->done && w->next < w->bytes && (window == 0 || w->next - w->acked < window);
+    return !w->done && w->next < w->bytes && w->next - w->acked < w->window_bytes;
 }
 
 /* The flow may have got something to send. */
 static void wake(struct fabric *f, struct endpoint *e, struct flow *w)
 {
-    if (w->in_ring || heap_holds(&w->pace) || !may_send(f, w))
+    if (w->in_ring || heap_holds(&w->pace) || !may_send(w))
         return;
     ring_join(f, e, w);
     egress_kick(f, e->port);
@@ -137,9 +136,11 @@ static uint32_t source_pull(struct fabric *f, struct endpoint *e, unsigned prior
         .pcp = f->config.hosts.vlan ? w->priority : 0,
         .priority = w->priority,
     };
+    if (f->telemetry != NULL)
+        f->telemetry->packet[packet] = (struct cc_path){0};
     w->next += payload;
     s->ring[priority] = w->ring_next;
-    if (!may_send(f, w))
+    if (!may_send(w))
         ring_leave(f, e, w);
     if (s->cc.algorithm != CC_NONE) {
         if (cc_wants_rtt(&s->cc))
@@ -175,6 +176,8 @@ static void answer(struct fabric *f, struct endpoint *e, struct flow *w, enum pa
         .pcp = f->config.hosts.vlan ? priority : 0,
         .priority = priority,
     };
+    if (f->telemetry != NULL)
+        f->telemetry->packet[packet] = f->telemetry->came;
     egress_put(f, e->port, packet);
 }
 
@@ -265,6 +268,22 @@ void source_finish(struct fabric *f, struct endpoint *e, struct flow *w)
         group_done(f, &f->group[w->group]);
 }
 
+/* Beside what the scenario allows. */
+static void set_window(const struct fabric *f, struct flow *w, uint64_t cc_bytes)
+{
+    uint64_t most = f->config.hosts.window_bytes;
+    w->window_bytes = most != 0 && most < cc_bytes ? most : cc_bytes;
+}
+
+static void tell_path(struct fabric *f, struct endpoint *e, struct flow *w, uint64_t acked)
+{
+    const struct cc_params *p = &((struct source *)e->state)->cc;
+    cc_path(&w->cc, p, &f->telemetry->flow[w->index], &f->telemetry->came, acked, w->next);
+    set_window(f, w, cc_window(&w->cc, p));
+    if (!may_send(w))
+        ring_leave(f, e, w);
+}
+
 static void tell_cc(struct fabric *f, struct endpoint *e, struct flow *w, const struct packet *k)
 {
     const struct cc_params *p = &((struct source *)e->state)->cc;
@@ -279,6 +298,8 @@ static void tell_cc(struct fabric *f, struct endpoint *e, struct flow *w, const 
         w->probe_ps = 0;
         cc_rtt(&w->cc, p, (now - k->sent_ps) / 1000);
     }
+    if (f->telemetry != NULL && k->kind != PACKET_CNP)
+        tell_path(f, e, w, k->seq);
 }
 
 static void answer_arrived(struct fabric *f, struct endpoint *e, const struct packet *k)
@@ -311,6 +332,8 @@ static void source_receive(struct fabric *f, struct endpoint *e, uint32_t packet
         switch_drop(f, &f->port[e->port], packet, &f->totals.drops_icrc);
         return;
     }
+    if (f->telemetry != NULL)
+        f->telemetry->came = f->telemetry->packet[packet];
     packet_give(&f->pool, packet);
     if (k.kind == PACKET_DATA)
         data_arrived(f, e, &k);
@@ -370,7 +393,11 @@ int source_init(struct fabric *f, struct endpoint *e, struct source *s)
     for (unsigned p = 0; p < FABRIC_PRIORITIES; p++)
         s->ring[p] = PACKET_NONE;
     e->state = s;
-    return cc_params_named(&s->cc, cc, f->topology.link[link].rate_bps) ? 0 : -EINVAL;
+    if (!cc_params_named(&s->cc, cc, f->topology.link[link].rate_bps))
+        return -EINVAL;
+    if (f->telemetry != NULL)
+        s->cc.hpcc.base_rtt_ps = f->telemetry->base_rtt_ps;
+    return 0;
 }
 
 static int hosts_create(struct fabric *f)
@@ -406,7 +433,9 @@ static void flow_init(struct fabric *f, uint32_t i)
     w->hash = hash_mix(i);
     w->back_hash = hash_mix(i ^ UINT64_C(1) << 32);
     w->start_ps = w->fct_ps = FABRIC_NEVER;
-    cc_start(&w->cc, &((struct source *)f->endpoint[w->src].state)->cc);
+    const struct cc_params *cc = &((struct source *)f->endpoint[w->src].state)->cc;
+    cc_start(&w->cc, cc);
+    set_window(f, w, cc_window(&w->cc, cc));
     w->group = spec->group;
     f->totals.bytes += w->bytes;
     if (w->group != FABRIC_NO_GROUP)

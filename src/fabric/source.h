@@ -12,7 +12,8 @@ struct flow {
     /* The sender's. */
     uint64_t next, acked; /* bytes: sent up to, acknowledged up to */
     uint64_t bytes;
-    uint64_t progress_ps; /* when something was last acknowledged or sent anew */
+    uint64_t window_bytes; /* that may be under way; UINT64_MAX: no limit */
+    uint64_t progress_ps;  /* when something was last acknowledged or sent anew */
     uint32_t ring_next, ring_prev;
     uint32_t dst;  /* index of the host */
     uint32_t home; /* that of the host that begins it: dst, when it reads */

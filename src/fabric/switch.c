@@ -74,5 +74,7 @@ void switch_sends(struct fabric *f, struct port *p, uint32_t packet)
     struct switch_state *s = &f->sw[f->node[p->node].host];
     if (f->config.switches.ecn_at_dequeue)
         mark(f, s, p, packet);
+    if (f->telemetry != NULL)
+        telemetry_write(f, p, packet);
     buffer_release(f, s, &f->pool.packet[packet]);
 }

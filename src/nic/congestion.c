@@ -33,7 +33,10 @@ enum {
 int congestion_check(const struct congestion_config *c)
 {
     struct cc_params p;
-    return c->algorithm == NULL || cc_params_named(&p, c->algorithm, LINE_BPS) ? 0 : -EINVAL;
+    if (c->algorithm == NULL)
+        return 0;
+    bool known = cc_params_named(&p, c->algorithm, LINE_BPS);
+    return known && !cc_wants_path(&p) ? 0 : -EINVAL; /* its packets have no room for INT */
 }
 
 bool congestion_is_on(const struct congestion_config *c)

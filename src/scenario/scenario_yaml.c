@@ -312,6 +312,11 @@ static bool read_hosts(struct reader *r, const struct field *root, struct fabric
     h->engine = reader_choice(r, &value, "none engine", 1) == 1;
     if (h->engine && h->cc != NULL && strcmp(h->cc, "none") == 0)
         h->cc = NULL;
+    reader_get(r, &f, "cc", &value);
+    if (h->engine && h->cc != NULL && strcmp(h->cc, "hpcc") == 0)
+        return reader_fail(r, &value,
+                           "the packets of a NIC have no room for what switches write "
+                           "for hpcc; hosts.nic: none is expected with it");
     uint32_t mtu = h->payload_bytes;
     reader_get(r, &f, "payload", &value);
     if (h->engine && (mtu < 256 || mtu > 4096 || (mtu & (mtu - 1)) != 0))

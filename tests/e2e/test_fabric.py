@@ -180,11 +180,24 @@ def congestion_control():
     """Each one that an import knows finishes; one that heeds marks is paused less."""
     words = ("star16.txt", "incast15_1MiB.txt", "--buffer-mib", "4", "--cc")
     pauses = {}
-    for name in ("none", "dcqcn-hw", "dcqcn-paper", "timely", "ztr-target"):
+    for name in ("none", "dcqcn-hw", "dcqcn-paper", "hpcc", "timely", "ztr-target"):
         total = summary(imports(*words, name)[0])
         demand(total["finished"] == 15 and total["drops"] == 0, f"{name}: {total}")
         pauses[name] = total["pauses"]
     demand(max(pauses["dcqcn-hw"], pauses["dcqcn-paper"]) < pauses["none"] / 2, pauses)
+
+
+def hpcc():
+    """15 to 1 without a pause, all through at nearly the same time; twice the same."""
+    words = ("star16.txt", "incast15_1MiB.txt", "--cc", "hpcc")
+    outs = [imports(*words)[0] for _ in range(2)]
+    total, times = summary(outs[0]), [int(row["fct_ns"]) for row in rows(outs[0], "flows.csv")]
+    demand(total["finished"] == 15 and total["pauses"] == total["drops"] == 0, total)
+    wire_ns = 15 * 1049 * 1090 * 8 / 100
+    demand(wire_ns < max(times) < wire_ns * 1.12 and min(times) > max(times) * 0.75, times)
+    demand(total["max_queue_bytes"] < 1 << 20, total)
+    for name in FILES:
+        demand(fnv(os.path.join(outs[0], name)) == fnv(os.path.join(outs[1], name)), name)
 
 
 def ring():
@@ -334,6 +347,11 @@ REFUSED = {
         "switches.buffer: 300000 bytes are less than reserve and headroom",
     ),
     "cc_unknown": ([*IMPORT, "hpcc-compat", "--cc", "cubic", *OUT], USAGE, "'cubic' is unknown"),
+    "hpcc_for_a_nic": (
+        ["run", STAR, "--set", "hosts.nic=engine", "--set", "hosts.cc=hpcc", *OUT],
+        UNAVAILABLE,
+        "hosts.nic: none is expected with it",
+    ),
     "cc_for_scenario": (["run", STAR, "--cc", "none", *OUT], USAGE, "for imports"),
     "bytes_of_nobody": (
         ["run", STAR, "--bytes", "--set", "hosts.nic=none", *OUT],
@@ -366,7 +384,7 @@ def cases(tap):
     for name in EXAMPLES:
         tap.run("example_" + name.replace("-", "_"), example, name)
     tap.run("examples_are_all_here", examples_are_all_here)
-    for function in (one_flow, incast_drains, congestion_control, ring, verbs, trace):
+    for function in (one_flow, incast_drains, congestion_control, hpcc, ring, verbs, trace):
         tap.run(function.__name__, function)
     bare = ["--set", "hosts.nic=none"]
     tap.run("same_bytes", same_bytes, "mixed.yaml", "mixed.fnv", *bare)

@@ -17,7 +17,7 @@
 static void named__all_and_no_other(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {"", "dcqcn", "NONE", "none ", "hpcc", "swift"};
+    static const char *const wrong[] = {"", "dcqcn", "NONE", "none ", "HPCC", "hpcc ", "swift"};
     char names[] = CC_NAMES;
     struct cc_params p;
     unsigned n = 0;

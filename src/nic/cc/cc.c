@@ -9,12 +9,14 @@
 
 enum { US = 1000 };
 #define MBPS UINT64_C(1000000)
+/* HPCC, W_AI: the 5 % that it leaves free are for 20 flows that add at once. */
+enum { HPCC_STEPS = 20 * 20 };
 
 static const struct cc_ops none_ops;
 
 static const struct cc_ops *const algorithms[CC_ALGORITHMS] = {
     [CC_NONE] = &none_ops,         [CC_DCQCN] = &cc_dcqcn_ops,   [CC_ZTR_TEMPLATE] = &cc_ztr_ops,
-    [CC_ZTR_TARGET] = &cc_ztr_ops, [CC_TIMELY] = &cc_timely_ops,
+    [CC_ZTR_TARGET] = &cc_ztr_ops, [CC_TIMELY] = &cc_timely_ops, [CC_HPCC] = &cc_hpcc_ops,
 };
 
 /* Of the paper: 55 us for both timers, F 5, 10 MB, 40 Mb/s. CNPs come 50 us apart, so each may cut.
@@ -71,6 +73,7 @@ bool cc_params_named(struct cc_params *p, const char *name, uint64_t line_bps)
         {"dcqcn-hw",           CC_DCQCN,        &dcqcn_hw          },
         {"dcqcn-paper",        CC_DCQCN,        &dcqcn_paper       },
         {"dcqcn-paper-polled", CC_DCQCN,        &dcqcn_paper_polled},
+        {"hpcc",               CC_HPCC,         NULL               },
         {"timely",             CC_TIMELY,       NULL               },
         {"ztr-target",         CC_ZTR_TARGET,   NULL               },
         {"ztr-template",       CC_ZTR_TEMPLATE, NULL               },
@@ -83,7 +86,8 @@ bool cc_params_named(struct cc_params *p, const char *name, uint64_t line_bps)
             .line_bps = line_bps,
             .min_bps = line_bps / 1000,
             .ztr = ztr,
-            .timely = {50 * US, 500 * US, 20 * US, line_bps / 1000, 819, 896},
+            .timely = {50 * US, 500 * US, 20 * US,      line_bps / 1000,          819, 896},
+            .hpcc = {10 * US * UINT64_C(1000),    line_bps / HPCC_STEPS,            95, 5},
         };
         if (rows[i].dcqcn != NULL)
             p->dcqcn = *rows[i].dcqcn;
@@ -95,6 +99,11 @@ bool cc_params_named(struct cc_params *p, const char *name, uint64_t line_bps)
 bool cc_wants_rtt(const struct cc_params *p)
 {
     return algorithms[p->algorithm]->rtt != NULL;
+}
+
+bool cc_wants_path(const struct cc_params *p)
+{
+    return algorithms[p->algorithm]->path != NULL;
 }
 
 void cc_start(struct cc *c, const struct cc_params *p)
@@ -146,4 +155,18 @@ uint64_t cc_deadline(const struct cc *c, const struct cc_params *p)
 {
     const struct cc_ops *ops = algorithms[p->algorithm];
     return ops->deadline != NULL ? ops->deadline(c, p) : CC_NEVER;
+}
+
+void cc_path(struct cc *c, const struct cc_params *p, struct cc_path *last,
+             const struct cc_path *now, uint64_t acked, uint64_t sent)
+{
+    if (algorithms[p->algorithm]->path != NULL)
+        algorithms[p->algorithm]->path(c, p, last, now, acked, sent);
+    *last = *now;
+}
+
+uint64_t cc_window(const struct cc *c, const struct cc_params *p)
+{
+    const struct cc_ops *ops = algorithms[p->algorithm];
+    return ops->window != NULL ? ops->window(c, p) : CC_NO_WINDOW;
 }

@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CC_NEVER UINT64_MAX
+#define CC_NEVER     UINT64_MAX
+#define CC_NO_WINDOW UINT64_MAX
 
 enum cc_algorithm {
     CC_NONE,
@@ -18,6 +19,7 @@ enum cc_algorithm {
     CC_ZTR_TEMPLATE, /* by round-trip times, as the published template of the vendor */
     CC_ZTR_TARGET,   /* by round-trip times against a target; ours */
     CC_TIMELY,       /* by the slope of round-trip times */
+    CC_HPCC,         /* by what switches write into packets */
     CC_ALGORITHMS
 };
 
@@ -47,12 +49,37 @@ struct cc_timely {
     uint32_t beta_1024, ewma_1024;
 };
 
+struct cc_hpcc {
+    uint64_t base_rtt_ps; /* T: of the longest way, empty. Whoever knows the network sets it */
+    uint64_t step_bps;    /* W_AI over T */
+    uint32_t eta_percent; /* of the link, to be used */
+    uint32_t max_stage;   /* round trips in a row that only add */
+};
+
+enum { CC_MAX_HOPS = 5 };
+
+/* What a switch writes into a packet that begins to leave by a port (INT). */
+struct cc_hop {
+    uint64_t time_ps;
+    uint64_t tx_bytes;    /* that left by it before */
+    uint32_t queue_bytes; /* that wait behind it */
+    uint32_t rate_mbps;
+};
+
+struct cc_path {
+    uint32_t hops;
+    uint32_t id; /* of the ports together: the same, the same way */
+    struct cc_hop hop[CC_MAX_HOPS];
+};
+_Static_assert(sizeof(struct cc_path) == 128, "two cache lines");
+
 struct cc_params {
     enum cc_algorithm algorithm;
     uint64_t line_bps, min_bps;
     struct cc_dcqcn dcqcn;
     struct cc_ztr ztr;
     struct cc_timely timely;
+    struct cc_hpcc hpcc;
 };
 
 struct cc_dcqcn_state {
@@ -79,12 +106,20 @@ struct cc_timely_state {
     uint32_t calm;
 };
 
+struct cc_hpcc_state {
+    uint64_t reference_bps; /* W_c over T */
+    uint64_t used;          /* U, of 2^20 */
+    uint64_t round_ends;    /* an acknowledgement beyond this byte begins the next one */
+    uint32_t stage;
+};
+
 struct cc {
     uint64_t rate_bps;
     union {
         struct cc_dcqcn_state dcqcn;
         struct cc_ztr_state ztr;
         struct cc_timely_state timely;
+        struct cc_hpcc_state hpcc;
     };
 };
 
@@ -97,17 +132,22 @@ struct cc_ops {
     void (*sent)(struct cc *c, const struct cc_params *p, uint64_t bytes);
     void (*advance)(struct cc *c, const struct cc_params *p, uint64_t now_ns);
     uint64_t (*deadline)(const struct cc *c, const struct cc_params *p);
+    void (*path)(struct cc *c, const struct cc_params *p, const struct cc_path *last,
+                 const struct cc_path *now, uint64_t acked, uint64_t sent);
+    uint64_t (*window)(const struct cc *c, const struct cc_params *p);
 };
 
-extern const struct cc_ops cc_dcqcn_ops, cc_ztr_ops, cc_timely_ops;
+extern const struct cc_ops cc_dcqcn_ops, cc_ztr_ops, cc_timely_ops, cc_hpcc_ops;
 
 /* Parameters by name, one of CC_NAMES. false: no such. */
 bool cc_params_named(struct cc_params *p, const char *name, uint64_t line_bps);
-#define CC_NAMES "none dcqcn-hw dcqcn-paper dcqcn-paper-polled timely ztr-target ztr-template"
+#define CC_NAMES "none dcqcn-hw dcqcn-paper dcqcn-paper-polled hpcc timely ztr-target ztr-template"
 /* Those that ask nothing of switches but marks. */
 #define CC_NAMES_LIVE "none", "dcqcn-hw", "dcqcn-paper", "timely", "ztr-target", "ztr-template"
 /* Whether round-trip times are wanted. */
 bool cc_wants_rtt(const struct cc_params *p);
+/* Whether switches have to write into packets. */
+bool cc_wants_path(const struct cc_params *p);
 
 void cc_start(struct cc *c, const struct cc_params *p);
 /* Time never goes back. */
@@ -115,6 +155,13 @@ void cc_cnp(struct cc *c, const struct cc_params *p, uint64_t now_ns);
 void cc_nak(struct cc *c, const struct cc_params *p);
 void cc_rtt(struct cc *c, const struct cc_params *p, uint64_t rtt_ns);
 void cc_sent(struct cc *c, const struct cc_params *p, uint64_t now_ns, uint64_t bytes);
+/* What an acknowledgement of all bytes before `acked` brought of its packet's way, when those
+ * before `sent` had left; *last, all zero at first, is what the one before brought, and is set to
+ * it. */
+void cc_path(struct cc *c, const struct cc_params *p, struct cc_path *last,
+             const struct cc_path *now, uint64_t acked, uint64_t sent);
+/* How much may be under way; CC_NO_WINDOW. */
+uint64_t cc_window(const struct cc *c, const struct cc_params *p);
 /* The rate from now on. */
 uint64_t cc_rate(struct cc *c, const struct cc_params *p, uint64_t now_ns);
 /* When the rate may rise by itself; CC_NEVER. */
