@@ -26,6 +26,7 @@ struct lane {
     struct lab_source *source;
     struct lab_target *target;
     bool over;
+    int error; /* what its last turn said; its driver's, until all have ended */
 };
 
 struct lanes {
@@ -52,6 +53,7 @@ static int open_view(struct lane *n, struct lab_end *e, const struct lab_case *c
     n->e = *e;
     n->e.control = (struct lab_control){.fd = -1};
     n->e.trace = (struct lab_trace){0};
+    n->e.message[0] = '\0'; /* what was said before is none of the lane's */
     r->memory = e->rig.memory + (uint64_t)k * slots * e->rig.pool.slot_bytes;
     r->memory_bytes = (uint64_t)(word - r->memory) + LAB_RIG_EXTRA_BYTES;
     n->c = *c;
@@ -105,9 +107,11 @@ static void *drive(void *arg)
         for (unsigned i = d->first; i < l->count; i += l->threads) {
             struct lane *n = &l->lane[i];
             int done = n->over ? LAB_TURN_OVER : turn(n);
-            if (done < 0)
+            if (done < 0) {
+                n->error = done;
+                n->r.elapsed_ns = 0;
                 __atomic_store_n(&l->team.stop, true, __ATOMIC_RELEASE);
-            n->r.elapsed_ns = done < 0 ? 0 : n->r.elapsed_ns;
+            }
             n->over = done < 0 || done == LAB_TURN_OVER;
             left += !n->over;
             busy += !n->over && done != LAB_TURN_IDLE;
@@ -147,6 +151,19 @@ static int watch(struct lab_end *e, struct lanes *l)
     return error;
 }
 
+/* Who has failed says why; others only that they were stopped for it. */
+static int find_failed(struct lab_end *e, const struct lanes *l)
+{
+    for (unsigned k = 0; k < l->count; k++) {
+        const struct lane *n = &l->lane[k];
+        if (n->error == 0 || n->error == -ECANCELED)
+            continue;
+        snprintf(e->message, sizeof(e->message), "queue pair %u: %.500s", k + 1, n->e.message);
+        return -EPROTO;
+    }
+    return 0;
+}
+
 static int run(struct lab_end *e, struct lanes *l)
 {
     struct driver drivers[LAB_MAX_QPS] = {0};
@@ -169,15 +186,7 @@ static int run(struct lab_end *e, struct lanes *l)
         if (drivers[t].started)
             pthread_join(drivers[t].thread, NULL);
     error = error != 0 ? error : watched;
-    /* Who has failed first says why; the others only that they were stopped. */
-    for (unsigned k = 0; k < l->count && error == 0; k++) {
-        struct lane *n = &l->lane[k];
-        if (n->e.message[0] == '\0' || strstr(n->e.message, "another queue pair") != NULL)
-            continue;
-        snprintf(e->message, sizeof(e->message), "queue pair %u: %.500s", k + 1, n->e.message);
-        error = -EPROTO;
-    }
-    return error;
+    return error != 0 ? error : find_failed(e, l);
 }
 
 static json_t *lane_json(const struct lane *n)

@@ -71,6 +71,7 @@ int lab_net_listen(const char *address, uint16_t port, char message[LAB_MESSAGE_
         fd = lab_net_listen("::", port, message); /* IPv4, too */
         if (fd >= 0 || fd == -EADDRINUSE || fd == -EACCES)
             return fd;
+        message[0] = '\0'; /* of a kernel without IPv6 nobody needs to hear */
         address = "0.0.0.0";
     }
     int error = resolve(address, port, AI_PASSIVE, &list, message);
