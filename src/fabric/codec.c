@@ -142,8 +142,8 @@ void codec_mark(struct fabric *f, uint32_t packet)
     struct net_headers net;
     size_t n;
     enum net_verdict ok = net_parse(frame, f->frame_bytes[packet], &net, &roce, &n);
-    assert(ok == NET_OK); /* what is broken on the way is behind UDP */
-    net.tos |= 3;
+    assert(ok == NET_OK && (net.tos & ECN_MASK) != 0); /* what is broken on the way is behind UDP */
+    net.tos |= ECN_CE;
     net_build(&net, roce, n, frame);
 }
 

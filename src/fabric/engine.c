@@ -14,6 +14,7 @@
 #include "fabric/codec.h"
 #include "fabric/engine.h"
 #include "wire/aeth.h"
+#include "wire/net.h"
 #include "wire/roce.h"
 #include "wire/rtt.h"
 
@@ -101,6 +102,7 @@ static void sink_train(struct nic_sink *sink, const struct train *t)
                                 roce_packet_bytes(from->h.bth.opcode, from->payload_bytes)),
             .payload_bytes = kind == PACKET_CNP ? 0 : (uint16_t)from->payload_bytes,
             .kind = (uint8_t)kind,
+            .flags = (t->path->traffic_class & ECN_MASK) != 0 ? PACKET_ECT : 0,
             .dscp = dscp,
             .pcp = f->config.hosts.vlan ? dscp / 8 : 0,
             .priority = dscp / 8,
@@ -184,6 +186,13 @@ static void note_answer(struct fabric *f, const struct flow *w, const struct roc
         f->progress_ps = f->sched.now_ps;
 }
 
+static unsigned ecn_of(const struct packet *k)
+{
+    if ((k->flags & PACKET_CE) != 0)
+        return ECN_CE;
+    return (k->flags & PACKET_ECT) != 0 ? ECN_ECT_0 : 0;
+}
+
 /* What a host without bytes makes of it. */
 static void receive_headers(const struct fabric *f, const struct endpoint *e, uint32_t packet,
                             uint8_t mad[MAD_BYTES], struct rx_packet *rx)
@@ -197,7 +206,7 @@ static void receive_headers(const struct fabric *f, const struct endpoint *e, ui
         .payload_bytes = k->payload_bytes,
         .src = address(forth ? w->src : w->dst),
         .dst = address(forth ? w->dst : w->src),
-        .traffic_class = (uint8_t)(k->dscp << 2 | ((k->flags & PACKET_CE) != 0 ? 3 : 2)),
+        .traffic_class = (uint8_t)(k->dscp << 2 | ecn_of(k)),
         .hop_limit = 64,
         .icrc_ok = (k->flags & PACKET_BROKEN) == 0,
     };
@@ -410,8 +419,7 @@ static int pair_connect(struct fabric *f, const struct flow *w, unsigned side)
         .path = {.local = address(side == 0 ? w->src : w->dst),
                  .remote = address(side == 0 ? w->dst : w->src),
                  .udp_sport = (uint16_t)(0xc000 | (w->hash & 0x3fff)),
-                 .traffic_class =
-                     (uint8_t)(w->priority << 5 | 2), /* DSCP 8 * priority, ECN-capable */
+                 .traffic_class = (uint8_t)(w->priority << 5 | ECN_ECT_0), /* DSCP 8 * priority */
                  .hop_limit = 64},
         .path_mtu_bytes = (uint16_t)f->config.hosts.payload_bytes,
         .min_rnr_timer = rnr_code(f->config.hosts.rnr_timer_ps),

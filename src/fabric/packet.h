@@ -23,6 +23,7 @@ enum packet_flag {
     PACKET_ECHO = 2,   /* an ACK that says so */
     PACKET_PROBE = 4,  /* its time back is wanted, or is here */
     PACKET_BROKEN = 8, /* the ICRC will say so */
+    PACKET_ECT = 16,   /* it may be marked */
 };
 
 struct packet {

@@ -132,6 +132,7 @@ static uint32_t source_pull(struct fabric *f, struct endpoint *e, unsigned prior
         .bytes = (uint16_t)(payload + f->config.hosts.header_bytes),
         .payload_bytes = (uint16_t)payload,
         .kind = PACKET_DATA,
+        .flags = PACKET_ECT,
         .dscp = (uint8_t)(w->priority * 8),
         .pcp = f->config.hosts.vlan ? w->priority : 0,
         .priority = w->priority,
@@ -171,7 +172,7 @@ static void answer(struct fabric *f, struct endpoint *e, struct flow *w, enum pa
         .hash = w->back_hash,
         .bytes = (uint16_t)(kind == PACKET_CNP ? h->cnp_bytes : h->ack_bytes),
         .kind = (uint8_t)kind,
-        .flags = flags,
+        .flags = kind == PACKET_CNP ? flags : flags | PACKET_ECT, /* as a NIC has it */
         .dscp = (uint8_t)(priority * 8),
         .pcp = f->config.hosts.vlan ? priority : 0,
         .priority = priority,

@@ -16,12 +16,16 @@ void switch_drop(struct fabric *f, struct port *p, uint32_t packet, uint64_t *wh
     packet_give(&f->pool, packet);
 }
 
-/* RED: never up to kmin, always beyond kmax, in between in proportion up to pmax. */
+/* RED: never up to kmin, always beyond kmax, in between in proportion up to pmax; and only what may
+ * be marked, as CNPs may not.
+ * DEVIATES: RFC 3168 5 has RED drop the others; here only the buffer drops. */
 static void mark(struct fabric *f, struct switch_state *s, struct port *p, uint32_t packet)
 {
     const struct fabric_switches *c = &f->config.switches;
     struct packet *k = &f->pool.packet[packet];
     uint64_t bytes = p->queue[k->priority].bytes;
+    if ((k->flags & PACKET_ECT) == 0)
+        return;
     if ((c->ecn >> k->priority & 1) == 0 || bytes <= p->kmin_bytes)
         return;
     if (bytes <= p->kmax_bytes) {

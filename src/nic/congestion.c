@@ -14,6 +14,7 @@
 #include "nic/nic.h"
 #include "nic/qp.h"
 #include "nic/timers.h"
+#include "wire/net.h"
 #include "wire/opcode.h"
 #include "wire/rtt.h"
 
@@ -26,9 +27,7 @@ enum {
     PROBE_BACKOFF_MAX = 10,
     PROBES_UNANSWERED = 8, /* then the peer answers none, or the way is gone */
 };
-#define ECN_MASK  3
-#define ECN_ECT_0 2
-#define LINE_BPS  UINT64_C(100000000000)
+#define LINE_BPS UINT64_C(100000000000)
 
 int congestion_check(const struct congestion_config *c)
 {

@@ -14,6 +14,7 @@
 #include "nic/roce/datagram.h"
 #include "nic/roce/unreliable.h"
 #include "nic/timers.h"
+#include "wire/net.h"
 #include "wire/opcode.h"
 
 enum {
@@ -438,7 +439,7 @@ static void input_packet(struct nic *nic, struct qp *qp, uint64_t now_ns, const 
     }
     t->packets++;
     t->bytes += p->payload_bytes;
-    if ((p->traffic_class & 3) == 3) {
+    if ((p->traffic_class & ECN_MASK) == ECN_CE) {
         nic_count(nic, COUNTER_np_ecn_marked_roce_packets, 1);
         congestion_marked(qp, now_ns);
     }

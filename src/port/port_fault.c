@@ -15,6 +15,7 @@
 
 #include "base/heap.h"
 #include "base/rng.h"
+#include "wire/net.h"
 #include "wire/roce.h"
 
 enum { MAX_HELD = 4096 }; /* packets that wait; more are lost */
@@ -142,9 +143,9 @@ static void decide(struct port_fault *f, struct held *h, uint64_t now_ns)
         count(f, COUNT_fault_corrupted);
     }
     /* RFC 3168: only what says ECT(0) or ECT(1) is marked; what is marked already stays so. */
-    unsigned ecn = h->path.traffic_class & 3;
-    if (ecn != 0 && ecn != 3 && chance(f, s->ce_ppb)) {
-        h->path.traffic_class |= 3;
+    unsigned ecn = h->path.traffic_class & ECN_MASK;
+    if (ecn != 0 && ecn != ECN_CE && chance(f, s->ce_ppb)) {
+        h->path.traffic_class |= ECN_CE;
         count(f, COUNT_fault_marked);
     }
     uint64_t time_ns = now_ns + s->delay_ns;

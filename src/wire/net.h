@@ -26,6 +26,14 @@ enum {
         ETH_HEADER_BYTES + 2 * VLAN_TAG_BYTES + IPV6_HEADER_BYTES + UDP_HEADER_BYTES,
 };
 
+/* RFC 3168 5: the low two bits of TOS and traffic class. Without any: not to be marked. */
+enum net_ecn {
+    ECN_ECT_1 = 1, /* its sender slows down when told */
+    ECN_ECT_0 = 2, /* as well */
+    ECN_CE = 3,    /* a switch had a queue */
+    ECN_MASK = 3,
+};
+
 enum net_verdict {
     NET_OK,
     NET_TRUNCATED, /* the frame ends inside a header, or before the length that a header states */

@@ -50,6 +50,62 @@ static void mark__at_dequeue(void **state)
     assert_in_range(marks_of(0, 0, 0, true), 990, 999); /* the last leaves nothing behind */
 }
 
+/* Marks by the kind of frame, and CNPs that left the switch with others behind them. */
+struct marked {
+    uint64_t n[FABRIC_TRACE_NO_FRAME + 1];
+    uint64_t cnps_queued;
+};
+
+static void note_mark(void *arg, const struct fabric_trace *e)
+{
+    struct marked *m = arg;
+    if (e->kind == TRACE_MARK)
+        m->n[e->frame]++;
+    if (e->kind == TRACE_SEND && e->node == 8 && e->frame == PACKET_CNP && e->value > 0)
+        m->cnps_queued++;
+}
+
+/* RFC 3168 5: only what is ECT is marked. Where every queue marks, CNPs that wait in it are not;
+ * data and acknowledgements are. */
+static void mark__only_what_may_be(void **state)
+{
+    (void)state;
+    static const struct {
+        bool engine, bytes, at_dequeue;
+    } rows[] = {
+        {false, false, false},
+        {false, false, true },
+        {true,  false, false},
+        {true,  false, true },
+        {true,  true,  false},
+        {true,  true,  true },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig r;
+        struct marked m = {0};
+        rig_star(&r, 8, 100, 1000);
+        r.config.hosts.engine = rows[i].engine;
+        r.config.bytes = rows[i].bytes;
+        r.config.hosts.cc = "dcqcn-hw";
+        r.config.hosts.cnp_priority = 3;
+        r.config.hosts.ack_priority = 3;
+        r.config.hosts.cnp_interval_ps = FABRIC_US;
+        r.config.switches.kmin_bytes = r.config.switches.kmax_bytes = 0;
+        r.config.switches.ecn_at_dequeue = rows[i].at_dequeue;
+        r.config.trace_kinds = 1u << TRACE_MARK | 1u << TRACE_SEND;
+        r.config.on_trace = note_mark;
+        r.config.on_trace_arg = &m;
+        for (uint32_t j = 0; j < 8 * 7; j++) /* all to the first one, to the second, and so on */
+            rig_flow(&r, j / 7, j % 7 + (j % 7 >= j / 7), 100000);
+        assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+        assert_int_equal(m.n[PACKET_CNP], 0);
+        assert_true(m.cnps_queued > 10);
+        assert_true(m.n[PACKET_DATA] > 100 && m.n[PACKET_ACK] > 0);
+        assert_int_equal(m.n[PACKET_DATA] + m.n[PACKET_ACK] + m.n[PACKET_NAK], r.totals.ecn_marks);
+        rig_end(&r);
+    }
+}
+
 /* case_123: the class is that of the DSCP. Eight flows of one class are paused together, whatever
  * their number; a flow of another class is not. */
 static void case_123_class_by_dscp(void **state)
@@ -164,13 +220,10 @@ static void receive__too_large_for_the_link(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mark__by_the_queue),
-        cmocka_unit_test(mark__at_dequeue),
-        cmocka_unit_test(case_123_class_by_dscp),
-        cmocka_unit_test(case_123_class_by_pcp),
-        cmocka_unit_test(receive__tags_take_time),
-        cmocka_unit_test(receive__wrong_mapping),
-        cmocka_unit_test(receive__too_large_for_the_link),
+        cmocka_unit_test(mark__by_the_queue),     cmocka_unit_test(mark__at_dequeue),
+        cmocka_unit_test(mark__only_what_may_be), cmocka_unit_test(case_123_class_by_dscp),
+        cmocka_unit_test(case_123_class_by_pcp),  cmocka_unit_test(receive__tags_take_time),
+        cmocka_unit_test(receive__wrong_mapping), cmocka_unit_test(receive__too_large_for_the_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
