@@ -18,7 +18,7 @@ void switch_drop(struct fabric *f, struct port *p, uint32_t packet, uint64_t *wh
 
 /* RED: never up to kmin, always beyond kmax, in between in proportion up to pmax; and only what may
  * be marked, as CNPs may not.
- * DEVIATES: RFC 3168 5 has RED drop the others; here only the buffer drops. */
+ * DEVIATES: RFC 3168: RED drops the others; here only the buffer drops. */
 static void mark(struct fabric *f, struct switch_state *s, struct port *p, uint32_t packet)
 {
     const struct fabric_switches *c = &f->config.switches;

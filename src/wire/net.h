@@ -26,7 +26,7 @@ enum {
         ETH_HEADER_BYTES + 2 * VLAN_TAG_BYTES + IPV6_HEADER_BYTES + UDP_HEADER_BYTES,
 };
 
-/* RFC 3168 5: the low two bits of TOS and traffic class. Without any: not to be marked. */
+/* RFC 3168: the low two bits of TOS and traffic class. Without any: not to be marked. */
 enum net_ecn {
     ECN_ECT_1 = 1, /* its sender slows down when told */
     ECN_ECT_0 = 2, /* as well */
