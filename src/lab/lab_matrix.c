@@ -101,7 +101,8 @@ static int judge(const json_t *m, json_t *findings)
     json_array_foreach(json_object_get(verdict, "findings"), i, f)
     {
         const char *what = json_string_value(f);
-        if (what != NULL && (strncmp(what, "WRONG", 5) == 0 || strncmp(what, "MISSED", 6) == 0))
+        if (what != NULL && (strncmp(what, "WRONG", 5) == 0 || strncmp(what, "MISSED", 6) == 0 ||
+                             strncmp(what, "NOT JUDGED", 10) == 0))
             find(findings, m, "%s", what);
     }
     return code;

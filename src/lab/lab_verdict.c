@@ -121,32 +121,63 @@ static void find_faults(const struct lab_result *r, json_t *findings)
              first != NULL ? first : "not told");
 }
 
-/* How many thresholds it missed. */
-static unsigned find_missed(const struct lab_settings *s, const struct lab_run *run,
-                            const struct lab_result *r, json_t *findings)
+enum threshold { MAX_P99, MIN_GBPS, MIN_RATIO, THRESHOLDS };
+
+/* What cases come to, of each threshold that was asked for. */
+struct judged {
+    unsigned cases[THRESHOLDS]; /* that have the figure */
+    unsigned missed;
+};
+
+static void find_missed(const struct lab_settings *s, const struct lab_run *run,
+                        const struct lab_result *r, struct judged *j, json_t *findings)
 {
     char what[LAB_CASE_BYTES];
     const char *name = lab_case_say(&r->c, what);
     uint64_t p99 = lab_hist_permille(lab_verdict_latency(r), 990);
     double gbps = lab_verdict_gbps(r), ratio = lab_verdict_throughput_ratio(run, r);
-    unsigned missed = 0;
+    bool has_rate = r->c.op != LAB_ATOMIC, has_ratio = lab_verdict_baseline(run, r) != NULL;
+    j->cases[MAX_P99] += lab_verdict_latency(r)->samples > 0;
+    j->cases[MIN_GBPS] += has_rate;
+    j->cases[MIN_RATIO] += has_ratio;
     if (s->max_p99_ns != 0 && p99 > s->max_p99_ns) {
         find(findings, "MISSED max-p99: %s: %.1f us, allowed %.1f us", name, (double)p99 / 1e3,
              (double)s->max_p99_ns / 1e3);
-        missed++;
+        j->missed++;
     }
-    if (s->min_kbps != 0 && r->c.op != LAB_ATOMIC && gbps * 1e6 < (double)s->min_kbps) {
+    if (s->min_kbps != 0 && has_rate && gbps * 1e6 < (double)s->min_kbps) {
         find(findings, "MISSED min-gbps: %s: %.3f Gbit/s, wanted %.3f", name, gbps,
              (double)s->min_kbps / 1e6);
-        missed++;
+        j->missed++;
     }
-    if (s->min_ratio_ppm != 0 && lab_verdict_baseline(run, r) != NULL &&
-        ratio * 1e6 < (double)s->min_ratio_ppm) {
+    if (s->min_ratio_ppm != 0 && has_ratio && ratio * 1e6 < (double)s->min_ratio_ppm) {
         find(findings, "MISSED min-ratio: %s: %.6g x TCP, wanted %.6g", name, ratio,
              (double)s->min_ratio_ppm / 1e6);
-        missed++;
+        j->missed++;
     }
-    return missed;
+}
+
+/* A threshold that nothing was held against was not kept. How many there are. */
+static unsigned find_not_judged(const struct lab_settings *s, const struct judged *j,
+                                json_t *findings)
+{
+    const struct {
+        bool asked;
+        const char *name, *lacks;
+    } all[THRESHOLDS] = {
+        [MAX_P99] = {s->max_p99_ns != 0,    "max-p99",   "has a latency"                       },
+        [MIN_GBPS] = {s->min_kbps != 0,      "min-gbps",  "has a throughput (atomics have none)"},
+        [MIN_RATIO] = {s->min_ratio_ppm != 0, "min-ratio",
+                     "has a baseline over TCP (atomics have none)"                             },
+    };
+    unsigned count = 0;
+    for (unsigned t = 0; t < THRESHOLDS; t++) {
+        if (!all[t].asked || j->cases[t] > 0)
+            continue;
+        find(findings, "NOT JUDGED %s: no case %s", all[t].name, all[t].lacks);
+        count++;
+    }
+    return count;
 }
 
 static void find_bottleneck(const struct lab_result *r, json_t *findings)
@@ -181,48 +212,49 @@ static double mean_ratio(const struct lab_run *run,
     return n == 0 ? 0 : exp(sum / n);
 }
 
-static json_t *summary(const struct lab_run *run, enum lab_exit code)
+static json_t *summary(const struct lab_run *run, const char *begin)
 {
-    static const char *const begin[] = {
-        [LAB_EXIT_PASSED] = "passed",
-        [LAB_EXIT_MISSED] = "MISSED a threshold",
-        [LAB_EXIT_WRONG_DATA] = "WRONG DATA",
-    };
     double throughput = mean_ratio(run, lab_verdict_throughput_ratio);
     double latency = mean_ratio(run, lab_verdict_latency_ratio);
     if (run->count == 0)
-        return json_string(begin[code]);
+        return json_string(begin);
     if (throughput <= 0)
-        return json_sprintf("%s; without a baseline nothing is said about TCP", begin[code]);
+        return json_sprintf("%s; without a baseline nothing is said about TCP", begin);
     const char *pays = throughput > 1.1 && latency > 1.1   ? "RDMA pays for this load"
                        : throughput < 0.9 && latency < 0.9 ? "RDMA does not pay for this load"
                                                            : "RDMA and TCP share this load";
     return json_sprintf(
         "%s; %s: on average %.2f times TCP's throughput, and TCP's median latency is "
         "%.2f times RDMA's",
-        begin[code], pays, throughput, latency);
+        begin, pays, throughput, latency);
 }
 
 json_t *lab_verdict_make(const struct lab_settings *s, const struct lab_run *run)
 {
     json_t *findings = json_array();
-    enum lab_exit code = LAB_EXIT_PASSED;
+    struct judged judged = {{0}, 0};
+    bool wrong = false;
     for (unsigned i = 0; i < run->count; i++) {
         const struct lab_result *r = &run->results[i];
-        if (lab_verdict_faults(r) > 0)
-            code = LAB_EXIT_WRONG_DATA;
+        wrong |= lab_verdict_faults(r) > 0;
         find_faults(r, findings);
         if (r->c.op == LAB_TCP)
             continue;
-        if (find_missed(s, run, r, findings) > 0 && code == LAB_EXIT_PASSED)
-            code = LAB_EXIT_MISSED;
+        find_missed(s, run, r, &judged, findings);
         find_bottleneck(r, findings);
     }
+    unsigned not_judged = find_not_judged(s, &judged, findings);
     if (run->one_node)
         find(findings,
              "numa: both ends have one NUMA node, so near and far are the same: measured once");
-    if (lab_experiment_failed(run->experiments, findings))
-        code = LAB_EXIT_WRONG_DATA;
+    wrong |= lab_experiment_failed(run->experiments, findings);
+    enum lab_exit code = wrong                                 ? LAB_EXIT_WRONG_DATA
+                         : judged.missed > 0 || not_judged > 0 ? LAB_EXIT_MISSED
+                                                               : LAB_EXIT_PASSED;
+    const char *begin = wrong               ? "WRONG DATA"
+                        : judged.missed > 0 ? "MISSED a threshold"
+                        : not_judged > 0    ? "a threshold is NOT JUDGED"
+                                            : "passed";
     return json_pack("{s:i,s:b,s:o,s:o}", "exit", (int)code, "passed", code == LAB_EXIT_PASSED,
-                     "summary", summary(run, code), "findings", findings);
+                     "summary", summary(run, begin), "findings", findings);
 }

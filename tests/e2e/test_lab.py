@@ -292,6 +292,15 @@ def thresholds():
         demand("Verdict: MISSED a threshold" in out, out[-600:])
 
 
+def thresholds_not_judged():
+    """Case 140: one that no case has a figure for is not kept, and it is said which."""
+    out, _ = lab("local", *QUICK, "--op", "atomic", "--size", "64", "--depth", "1", "--min-gbps",
+                 "0.000001", "--min-ratio", "0.000001", "--max-p99", "3600s", status=1)
+    for name in ("min-gbps: no case has a throughput", "min-ratio: no case has a baseline"):
+        demand(f"- NOT JUDGED {name}" in out, out[-600:])
+    demand("Verdict: a threshold is NOT JUDGED" in out and "max-p99" not in out, out[-600:])
+
+
 def usage():
     for words, says in (
         ([], "no command"),
@@ -648,6 +657,7 @@ def cases(tap):
     for transport in ("uc", "ud"):
         one(f"planted_early_reuse_{transport}", planted_reuse, "send", "--transport", transport)
     one("case_140__thresholds", thresholds)
+    one("case_140__thresholds_not_judged", thresholds_not_judged)
     one("usage", usage)
     one("every_option_documented", every_option_documented)
     one("unavailable", unavailable)

@@ -127,6 +127,8 @@ def to_stdout():
 def verdicts():
     out, _ = mpirun((2, [*SMALL, "--max-p99", "1ns"]), status=1)
     demand("pair, rank 1 to 0: MISSED max-p99: write of 64 bytes" in out, out)
+    out, _ = mpirun((2, [*SMALL, "--op", "atomic", "--min-gbps", "1"]), status=1)
+    demand("pair, rank 1 to 0: NOT JUDGED min-gbps: no case has a throughput" in out, out)
     out, _ = mpirun((3, [*SMALL, "--plant", "stale-data", "--slots", "4"]), status=2)
     demand("incast, rank 2 to 0: WRONG DATA" in out and "stale" in out, out)
     out, _ = mpirun((2, [*SMALL, "--plant", "early-reuse"]), status=69)

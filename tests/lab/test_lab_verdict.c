@@ -118,6 +118,47 @@ static void case_140__thresholds(void **state)
     assert_true(found("MISSED max-p99: atomic of 8 bytes"));
 }
 
+/* A threshold that no case has a figure for is not kept. */
+static void case_140__not_judged(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *text;
+        unsigned first, count; /* of tcp, write, atomic, atomic without samples */
+        bool judged;
+    } rows[] = {
+        {"max-p99",   "1s",       2, 1, true },
+        {"max-p99",   "1s",       3, 1, false},
+        {"max-p99",   "1s",       0, 1, false},
+        {"max-p99",   "1s",       0, 0, false},
+        {"min-gbps",  "0.000001", 1, 2, true },
+        {"min-gbps",  "0.000001", 2, 1, false},
+        {"min-gbps",  "0.000001", 0, 1, false},
+        {"min-ratio", "0.000001", 0, 2, true },
+        {"min-ratio", "0.000001", 1, 1, false},
+        {"min-ratio", "0.000001", 2, 1, false},
+    };
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char message[LAB_MESSAGE_BYTES], says[64];
+        struct lab_result all[4] = {0};
+        made_run(&e, &run, 5000);
+        memcpy(all, run.results, 3 * sizeof(all[0]));
+        all[3].c = all[2].c;
+        const struct lab_run some = {.results = all + rows[i].first, .count = rows[i].count};
+        unsigned place = (unsigned)lab_settings_find(rows[i].name);
+        assert_int_equal(lab_settings_set(&e.settings, place, rows[i].text, message), 0);
+        json_decref(verdict);
+        verdict = lab_verdict_make(&e.settings, &some);
+        snprintf(says, sizeof(says), "NOT JUDGED %s: no case has a ", rows[i].name);
+        assert_int_equal(found(says), !rows[i].judged);
+        assert_int_equal(json_integer_value(json_object_get(verdict, "exit")),
+                         rows[i].judged ? LAB_EXIT_PASSED : LAB_EXIT_MISSED);
+        const char *summary = json_string_value(json_object_get(verdict, "summary"));
+        assert_int_equal(strncmp(summary, "a threshold is NOT JUDGED", 25) == 0, !rows[i].judged);
+        lab_run_clear(&run);
+    }
+}
+
 static void lab_verdict_make__wrong_data(void **state)
 {
     (void)state;
@@ -174,6 +215,7 @@ int main(void)
         cmocka_unit_test_teardown(lab_verdict_ratio__against_tcp_and_memcpy, teardown),
         cmocka_unit_test_teardown(lab_verdict_make__does_it_pay, teardown),
         cmocka_unit_test_teardown(case_140__thresholds, teardown),
+        cmocka_unit_test_teardown(case_140__not_judged, teardown),
         cmocka_unit_test_teardown(lab_verdict_make__wrong_data, teardown),
         cmocka_unit_test_teardown(lab_verdict_make__nonsense_of_a_target, teardown),
         cmocka_unit_test_teardown(lab_verdict_make__names_the_way, teardown),
