@@ -238,7 +238,7 @@ def meson_tests(check, build, suites=None):
         command = prefix + test["cmd"]
         if test["label"] == "world/world":
             command += ["--from", hex(tree.fresh_seed())]
-        name = f"{test['label']} ({build.removeprefix('build-')})"
+        name = f"{test['label']} ({os.path.basename(build).removeprefix('build-')})"
         folder = test["workdir"] or os.path.join(ROOT, build)  # as `meson test` does
         return tap.run(name, command, log_path(name), limit, env, folder)
 
@@ -292,6 +292,18 @@ def stage_worlds(check):
             check.add(outcome)
 
 
+def stage_plain(check):
+    """Without a sanitizer what none of them bears, in the build of the worlds: suite `plain`."""
+    try:
+        worlds.configure()
+        tests = known_tests(worlds.BUILD, ["plain"])
+        if any(check.wanted(test["label"]) for test in tests):
+            worlds.build(JOBS, [test["cmd"][0] for test in tests])
+            meson_tests(check, os.path.relpath(worlds.BUILD, ROOT), ["plain"])
+    except (OSError, subprocess.CalledProcessError) as error:
+        check.fail("plain", f"was not built: {error}")
+
+
 def stage_fuzz(check):
     """Each libFuzzer target for 30 s, from its corpus (check-long: 5 minutes)."""
     built = glob.glob(os.path.join(ROOT, "build-asan/tests/fuzz/fuzz_*"))
@@ -331,7 +343,9 @@ def stage_fuzz(check):
         if status == 0:
             outcome.passed = 1
         else:
-            outcome.failed.append((name, f"exit code {status}"))
+            with open(outcome.log, encoding="utf-8", errors="replace") as log:
+                said = tap.report(log.read())
+            outcome.failed.append((name, "; ".join([f"exit code {status}", *said])))
         return outcome
 
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
@@ -413,6 +427,7 @@ STAGES = {
     "lint": stage_lint,
     "unit": stage_unit,
     "worlds": stage_worlds,
+    "plain": stage_plain,
     "threads": stage_threads,
     "fuzz": stage_fuzz,
     "mutants": stage_mutants,

@@ -20,6 +20,16 @@ SKIP = re.compile(r"#\s*SKIP\b[:\s]*(.*)$", re.IGNORECASE)
 BECAUSE = re.compile(r"^# skipped because: (.*)$")  # tests/skips.h
 DETAIL = re.compile(r"^#\s*(\S.*)$")  # what follows a `not ok` says why
 DETAILS = 3  # lines of it that are repeated at the end of a run
+REPORTS = [
+    re.compile(words, re.MULTILINE)
+    for words in (
+        r"(ERROR|WARNING): \w+Sanitizer.*$",
+        r"\S+ runtime error: .*$",
+        r"\S+ property broken: .*$",
+        r"^.*Assertion .* failed.*$",
+        r"SUMMARY: .*$",
+    )
+]
 PR_SET_CHILD_SUBREAPER = 36
 END_SECONDS = 10  # what a program that ran out of time has for its trap
 
@@ -80,6 +90,12 @@ def parse(text, outcome):
         outcome.failed.append((outcome.name, f"planned {planned} cases, ran {said}"))
     if outcome.total() == 0:
         outcome.failed.append((outcome.name, "ran no test"))
+
+
+def report(text):
+    """What a sanitizer or a fuzz target said in text, a line of each kind."""
+    found = (pattern.search(text) for pattern in REPORTS)
+    return [match.group(0).strip() for match in found if match]
 
 
 def adopt_orphans():
@@ -170,13 +186,15 @@ def run(name, command, log_path, limit_seconds, env=None, cwd=None, alone=False)
             process.wait()
     leftovers = end_leftovers(before) if alone else []
     with open(log_path, encoding="utf-8", errors="replace") as log:
-        parse(log.read(), outcome)
+        text = log.read()
+    parse(text, outcome)
     if status is None:
         outcome.failed.append((name, f"stopped at its limit of {limit_seconds} s"))
     elif status < 0:
         outcome.failed.append((name, f"killed by {signal.Signals(-status).name}"))
-    elif status > 0 and not outcome.failed:
-        outcome.failed.append((name, f"exit code {status}"))
+    elif status > 0 and (not outcome.failed or outcome.failed[-1][0] == name):
+        reasons = [why for _, why in outcome.failed[-1:]]
+        outcome.failed[-1:] = [(name, "; ".join([*reasons, f"exit code {status}", *report(text)]))]
     if leftovers:
         outcome.failed.append((name, "left running: " + " ".join(sorted(leftovers))))
     outcome.seconds = time.monotonic() - start

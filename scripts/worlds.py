@@ -28,6 +28,7 @@ from tree import ROOT
 
 BUILD = os.path.join(ROOT, "build", "worlds")
 PROGRAM = os.path.join(BUILD, "tests/world/test_world")
+QUIET = {"stdout": subprocess.DEVNULL, "check": True, "cwd": ROOT}
 CHUNK = 2000  # seeds of one process
 CHUNK_LIMIT_SECONDS = 1800
 CLASSES = ("wrong", "lost", "stuck", "crash")
@@ -36,15 +37,19 @@ STATUS |= {5: "flushed", 9: "remote invalid request", 10: "remote access", 11: "
 STATUS |= {12: "retries exhausted", 13: "RNR retries exhausted"}
 
 
-def build(jobs):
-    """The -O2 program with assertions; its path. Raises CalledProcessError."""
+def configure():
+    """The -O2 build with assertions. Raises CalledProcessError."""
     options = ["-Dtests=enabled", "-Dman=disabled", "-Dbuildtype=debugoptimized"]
-    quiet = {"stdout": subprocess.DEVNULL, "check": True, "cwd": ROOT}
     if not os.path.exists(os.path.join(BUILD, "build.ninja")):
-        subprocess.run(["meson", "setup", BUILD, *options], **quiet)
-    command = ["ninja", "-C", BUILD, "-j", str(jobs), os.path.relpath(PROGRAM, BUILD)]
-    subprocess.run(command, **quiet)
-    return PROGRAM
+        subprocess.run(["meson", "setup", BUILD, *options], **QUIET)
+
+
+def build(jobs, programs=(PROGRAM,)):
+    """Programs of that build; the first one's path. Raises CalledProcessError."""
+    configure()
+    targets = [os.path.relpath(program, BUILD) for program in programs]
+    subprocess.run(["ninja", "-C", BUILD, "-j", str(jobs), *targets], **QUIET)
+    return programs[0]
 
 
 class Sums:

@@ -66,6 +66,10 @@ void udp_fd_close(struct port_udp *u, struct udp_fd *f)
         TAILQ_REMOVE(&u->flows, f, link);
     else
         TAILQ_REMOVE(&u->fds, f, link);
+    /* Closing would not do: a child between fork and exec, or its first handler, has a copy, and
+     * the set goes on watching what any copy is left of. The eased one is not in it. */
+    if (u->eased != f)
+        epoll_ctl(u->epoll_fd, EPOLL_CTL_DEL, f->fd, NULL);
     close(f->fd);
     f->fd = -1;
     f->dead = true;

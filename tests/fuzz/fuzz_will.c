@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "port/port_udp_priv.h"
 #include "wire/cm_msg.h"
+#include "wire/rtt.h"
 #include "wire_props.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -24,9 +25,15 @@ static void packet(const uint8_t *data, size_t n)
     PROP(r.slot < UDP_SLOTS);
     if (r.kind == UDP_ROUTE_OWN)
         return;
-    /* Whatever goes to another process is a MAD that our own CM would take for one. */
+    /* Whatever goes to another process is a MAD: a probe of ours, or what our own CM would take. */
     const uint8_t *mad = data + BTH_BYTES + DETH_BYTES;
     PROP(n == BTH_BYTES + DETH_BYTES + MAD_BYTES + ICRC_BYTES);
+    if (rtt_check(mad, MAD_BYTES)) {
+        struct rtt_mad probe;
+        rtt_parse(mad, &probe);
+        PROP(r.kind == UDP_ROUTE_SLOT && r.slot == probe.to_qpn >> (24 - UDP_SLOT_BITS));
+        return;
+    }
     PROP(mad_check(mad, MAD_BYTES) == MAD_OK);
     if (cm_msg_check(mad, MAD_BYTES) != MAD_OK)
         return;

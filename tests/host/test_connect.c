@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "../forks.h"
 #include "../port/private_net.h"
 #include "connect_rig.h"
 #include "host/host_priv.h"
@@ -630,7 +631,7 @@ static void connect__child_inherits_nothing(void **state)
     rig_side_open(&b, &r);
     struct verbena_cm_id *l = rig_listen(&r, tcp(7010), NULL);
     join(&a, &b, l, tcp(7010), 0);
-    pid_t pid = fork();
+    pid_t pid = quiet_fork();
     assert_true(pid >= 0);
     if (pid == 0) {
         struct verbena_cm_id *id;

@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "../forks.h"
 #include "../port/private_net.h"
 #include "endpoint.h"
 
@@ -103,7 +104,7 @@ static void fork__child_inherits_no_descriptor(void **state)
     assert_true(write_works(&a, &nb)); /* sending sockets exist */
     assert_true(open_descriptors() > before);
     for (unsigned i = 0; i < 3; i++) {
-        pid_t pid = fork();
+        pid_t pid = quiet_fork();
         assert_true(pid >= 0);
         if (pid == 0) {
             int cancel_state;

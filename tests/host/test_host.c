@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "../forks.h"
 #include "../port/private_net.h"
 #include "../skips.h"
 #include "endpoint.h"
@@ -186,7 +187,7 @@ static void host__child_finds_dead_contexts_and_opens_new_ones(void **state)
     struct nic_wc wc;
     int status;
     connect_pair(&a, &b, &na, &nb, 0, 1024);
-    pid_t pid = fork();
+    pid_t pid = quiet_fork();
     assert_true(pid >= 0);
     if (pid == 0) {
         struct endpoint c, d;

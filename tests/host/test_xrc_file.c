@@ -21,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "../forks.h"
 #include "../port/private_net.h"
 #include "endpoint.h"
 #include "host/host_priv.h"
@@ -237,7 +238,7 @@ static void fork__child_lets_go(void **state)
 
     unsigned before = descriptors();
     assert_int_equal(verbena_xrcd_open(e.ctx, fd, O_CREAT, &xrcd), 0);
-    pid_t child = fork();
+    pid_t child = quiet_fork();
     if (child == 0) {
         bool dead = verbena_xrcd_close(e.ctx, xrcd) == -EIO &&
                     verbena_xrcd_open(e.ctx, fd, O_CREAT, &other) == -EIO;

@@ -38,6 +38,18 @@ ROWS = (
     ("exit_code", "echo 'ok 1 - a'; exit 3", (1, 1, 0), "exit code 3"),
     ("crash", "echo 'ok 1 - a'; kill -SEGV $$", (1, 1, 0), "SIGSEGV"),
     ("plan_broken", "echo 1..3; echo 'ok 1 - a'", (1, 1, 0), "planned 3"),
+    (
+        "plan_broken_says_why",
+        "echo 1..2; echo 'ok 1 - a'; echo '==7==ERROR: AddressSanitizer: at fault'; exit 1",
+        (1, 1, 0),
+        "planned 2 cases, ran 1; exit code 1; ERROR: AddressSanitizer: at fault",
+    ),
+    (
+        "exit_code_says_why",
+        "echo 'ok 1 - a'; echo 'a.c:3:5: runtime error: too big'; exit 1",
+        (1, 1, 0),
+        "exit code 1; a.c:3:5: runtime error: too big",
+    ),
     ("limit", "echo 'ok 1 - a'; sleep 60", (1, 1, 0), "limit"),
     ("left_running", "echo 'ok 1 - a'; setsid sleep 60 & sleep 0.2", (1, 1, 0), "left running"),
 )

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/udp.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "port/port_udp.h"
+#include "port/port_udp_priv.h"
 #include "private_net.h"
 #include "wire/roce.h"
 
@@ -430,6 +431,36 @@ static void udp__leader_that_ends_passes_on_what_it_holds(void **state)
     }
 }
 
+/* A forked child has copies of all descriptors until its handler has run, one without handlers for
+ * as long as it lives: what is closed is watched no more. */
+static void udp__closed_is_not_watched_by_its_copies(void **state)
+{
+    (void)state;
+    struct port *p[2] = {make(1, false, false), make(2, false, false)};
+    static struct train t;
+    static struct got g[2];
+    struct udp_fd *f;
+    int copy = -1;
+    got_init(g, 2);
+    build(&t, &path4, port_udp_slot(p[1]) << 14 | 9, 40, 512, 512);
+    send_train(p[0], &t);
+    settle(p, g, 2);
+    TAILQ_FOREACH(f, &udp_of(p[1])->fds, link)
+    {
+        if (f->kind == UDP_FD_CONNECTION)
+            copy = dup(f->fd);
+    }
+    assert_true(copy >= 0);
+    p[0]->ops->close(p[0]);
+    for (unsigned i = 0; i < 2; i++)
+        settle(&p[1], &g[1], 1);
+    assert_int_equal(udp_of(p[1])->connection_count, 0);
+    struct pollfd set = {.fd = p[1]->ops->fd(p[1]), .events = POLLIN};
+    assert_int_equal(poll(&set, 1, 0), 0);
+    close(copy);
+    p[1]->ops->close(p[1]);
+}
+
 /* Of a source that is heard no more the socket is closed: not while it may well be heard again. */
 static void udp__flow_without_packets_is_closed(void **state)
 {
@@ -640,6 +671,7 @@ int main(void)
         cmocka_unit_test(udp__leader_forwards_and_flows_take_over),
         cmocka_unit_test(udp__new_flow_keeps_the_order),
         cmocka_unit_test(udp__leader_that_ends_passes_on_what_it_holds),
+        cmocka_unit_test(udp__closed_is_not_watched_by_its_copies),
         cmocka_unit_test(udp__flow_without_packets_is_closed),
         cmocka_unit_test(udp__mixed_run_is_split_by_owner),
         cmocka_unit_test(udp__unknown_slot_is_counted),

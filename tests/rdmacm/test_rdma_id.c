@@ -2,6 +2,7 @@
 /*
  * test_rdma_id.c: ids of every port space, with a channel or with their own, and in a child.
  */
+#include "../forks.h"
 #include "cm_rig.h"
 
 #include <sys/wait.h>
@@ -79,7 +80,7 @@ static void fork__child_starts_anew(void **state)
     union rig_addr any = rig_addr("127.0.0.1", 0);
 
     assert_int_equal(rdma_bind_addr(id, &any.sa), 0);
-    pid_t pid = fork();
+    pid_t pid = quiet_fork();
     assert_true(pid >= 0);
     if (pid == 0) {
         struct rdma_cm_event *e;

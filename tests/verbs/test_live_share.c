@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../forks.h"
 #include "../port/private_net.h"
 #include "../skips.h"
 #include "live_rig.h"
@@ -333,7 +334,7 @@ static void import__in_a_forked_child(void **state)
 
     rig_open(&r);
     int fd = dup(r.ctx->cmd_fd);
-    pid_t pid = fork();
+    pid_t pid = quiet_fork();
     if (pid == 0) {
         alarm(60);
         struct ibv_context *ctx = ibv_import_device(fd);
