@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lab/lab_batches.h"
 #include "lab/lab_control.h"
 #include "lab/lab_hist.h"
 #include "lab/lab_queue.h"
@@ -63,6 +64,7 @@ struct lab_result {
     struct lab_hist acknowledged;
     uint64_t begun_ns;   /* of the first measured message */
     uint64_t elapsed_ns; /* from the first measured message to the last one's end */
+    struct lab_batches batches;
     struct lab_side source;
     json_t *target;      /* as the target tells it */
     json_t *queue_pairs; /* an array where there are several; NULL */

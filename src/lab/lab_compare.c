@@ -1,23 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lab_compare.c: figures of the same case side by side. Noise has three parts: what the samples
- * of both runs leave open (95 % intervals), what the machine itself changed by (TCP's figures of
- * the same size and depth, where both runs have them), and a floor.
+ * lab_compare.c: figures of the same case, trial or path side by side. What a figure itself changed
+ * by and what its ratio to TCP changed by are two things, marked apart: a machine that is slower
+ * today is seen in the first alone, and a path that is worse is hidden by nothing.
  */
 #include "lab/lab_compare.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/lab_noise.h"
 #include "lab/lab_record.h"
 
-#define WIDE 1.96 /* standard deviations on both sides that hold 95 % */
+enum figure { MEDIAN, P99, THROUGHPUT, DURATION };
+enum part { CASES, TRIALS, PATHS };
 
-enum figure { MEDIAN, P99, THROUGHPUT, FIGURES };
+static const char *const figure_names[] = {"median", "p99", "throughput", "duration"};
 
-static const char *const figure_names[] = {"median", "p99", "throughput"};
+/* A row: a figure of a case, an experiment's trial, or a path, of the first record. */
+struct subject {
+    enum part part;
+    enum figure figure;
+    const char *experiment;
+    const json_t *c; /* the case or trial */
+    const json_t *m; /* the measure; NULL for what is of the whole */
+};
 
 static const json_t *get(const json_t *o, const char *name)
 {
@@ -35,29 +45,46 @@ static bool same(const json_t *a, const json_t *b, const char *name)
     return x == y || (x != NULL && y != NULL && json_equal(x, y));
 }
 
+/* What tells cases, trials and paths from one another. */
 static bool same_case(const json_t *a, const json_t *b)
 {
     static const char *const names[] = {"op",     "buffers", "transport", "size", "depth",
-                                        "offset", "qps",     "threads",   "numa"};
+                                        "offset", "qps",     "threads",   "numa", "variant"};
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (!same(a, b, names[i]))
             return false;
     return true;
 }
 
-/* A path is one message, no figure. */
 static bool is_figure(const json_t *c)
 {
     return get(c, "path") == NULL && json_array_size(get(c, "measures")) > 0;
 }
 
-static const json_t *find_case(const json_t *record, const json_t *like)
+static const json_t *trials_of(const json_t *record, const char *experiment)
 {
     size_t i;
-    json_t *c;
-    json_array_foreach(get(record, "cases"), i, c)
+    json_t *x;
+    json_array_foreach(get(record, "experiments"), i, x)
     {
-        if (is_figure(c) && same_case(c, like))
+        const char *name = json_string_value(get(x, "name"));
+        if (name != NULL && strcmp(name, experiment) == 0)
+            return get(x, "trials");
+    }
+    return NULL;
+}
+
+static const json_t *find_case(const json_t *record, const struct subject *s)
+{
+    const json_t *all = s->part == TRIALS ? trials_of(record, s->experiment) : get(record, "cases");
+    size_t i;
+    json_t *c;
+    json_array_foreach(all, i, c)
+    {
+        bool kind = s->part == TRIALS  ? true
+                    : s->part == PATHS ? get(c, "path") != NULL
+                                       : is_figure(c);
+        if (kind && same_case(c, s->c))
             return c;
     }
     return NULL;
@@ -77,167 +104,184 @@ static const json_t *find_tcp(const json_t *record, const json_t *like)
     return NULL;
 }
 
-static const json_t *find_measure(const json_t *c, const json_t *like)
+static const json_t *find_measure(const json_t *c, const struct subject *s)
 {
     size_t i;
     json_t *m;
+    if (s->part == TRIALS)
+        return get(c, "latency");
     json_array_foreach(get(c, "measures"), i, m)
     {
-        if (same(m, like, "name"))
+        if (same(m, s->m, "name"))
             return m;
     }
     return NULL;
 }
 
-/* The one that a throughput is judged by: of the application's acknowledgement where there is one.
- */
+/* The one that a latency is compared with TCP's by: of the application's acknowledgement where
+ * there is one. */
 static const json_t *last_measure(const json_t *c)
 {
     const json_t *all = get(c, "measures");
     return json_array_get(all, json_array_size(all) - 1);
 }
 
-static double value_of(const json_t *c, const json_t *m, enum figure f)
-{
-    return f == THROUGHPUT ? number(c, "gbps") : number(m, f == MEDIAN ? "p50_ns" : "p99_ns");
-}
-
-/* The value of the sample at that place in order. */
-static double at_rank(const json_t *m, double rank)
+/* From the first step to the last one of the end that began: its clock alone. */
+static double duration_of(const json_t *path)
 {
     size_t i;
-    json_t *bucket;
-    double seen = 0, value = number(m, "min_ns");
-    json_array_foreach(get(m, "histogram_ns"), i, bucket)
+    json_t *s;
+    double last = 0;
+    json_array_foreach(get(path, "steps"), i, s)
     {
-        if (seen >= rank)
-            break;
-        value = json_number_value(json_array_get(bucket, 0));
-        seen += json_number_value(json_array_get(bucket, 1));
+        const char *end = json_string_value(get(s, "end"));
+        if (end != NULL && strcmp(end, "source") == 0)
+            last = fmax(last, number(s, "end_ns"));
     }
-    return fmin(value, number(m, "max_ns"));
+    return last;
 }
 
-/* How far a quantile may be from that of very many samples, as a part of it. */
-static double noise_of_quantile(const json_t *m, double share)
+static struct lab_figure figure_of(const json_t *c, const json_t *m, enum figure f)
 {
-    double n = number(m, "samples"), wide = WIDE * sqrt(n * share * (1 - share));
-    double value = at_rank(m, n * share);
-    double low = at_rank(m, n * share - wide), high = at_rank(m, n * share + wide);
-    return value <= 0 ? 0 : fmax(value - low, high - value) / value;
-}
-
-/* The same for a mean, and so for a throughput. */
-static double noise_of_mean(const json_t *m)
-{
-    size_t i;
-    json_t *bucket;
-    double n = number(m, "samples"), mean = number(m, "mean_ns"), sum = 0;
-    if (n < 2 || mean <= 0)
-        return 0;
-    json_array_foreach(get(m, "histogram_ns"), i, bucket)
-    {
-        double off = json_number_value(json_array_get(bucket, 0)) - mean;
-        sum += off * off * json_number_value(json_array_get(bucket, 1));
+    switch (f) {
+    case THROUGHPUT:
+        return lab_noise_throughput(c);
+    case DURATION:
+        return lab_noise_single(duration_of(get(c, "path")));
+    default:
+        return lab_noise_quantile(m, f == MEDIAN ? "p50_ns" : "p99_ns", f == MEDIAN ? 0.5 : 0.99,
+                                  lab_noise_effective(c, m));
     }
-    return WIDE * sqrt(sum / (n - 1) / n) / mean;
 }
 
-static double noise_of(const json_t *c, const json_t *m, enum figure f)
+static bool larger_is_better(enum figure f)
 {
-    return f == THROUGHPUT ? noise_of_mean(last_measure(c))
-                           : noise_of_quantile(m, f == MEDIAN ? 0.5 : 0.99);
+    return f == THROUGHPUT;
 }
 
-/* What the same figure of TCP changed by, both ways alike: 0 is not at all. */
-static double drift(const json_t *a, const json_t *b, const json_t *c, enum figure f)
+static struct lab_figure change(struct lab_figure before, struct lab_figure after, enum figure f)
 {
-    const json_t *x = find_tcp(a, c), *y = find_tcp(b, c);
-    if (x == NULL || y == NULL || same_case(x, c))
-        return 0;
-    double before = value_of(x, last_measure(x), f), after = value_of(y, last_measure(y), f);
-    return before > 0 && after > 0 ? fabs(log(after / before)) : 0;
+    return larger_is_better(f) ? lab_noise_ratio(after, before) : lab_noise_ratio(before, after);
 }
 
-/* A row's cell for one run; first: of the run that it is compared with. */
+/* A row's cells for one run. */
 struct cell {
-    double value, ratio, noise;
-    const char *mark; /* NULL: there is no such figure */
+    struct lab_figure figure; /* value 0: there is no such figure */
+    struct lab_figure ratio;
+    struct lab_figure tcp; /* what the ratio to TCP changed by; value 0: there is none */
 };
 
-static struct cell compare(const json_t *first, const json_t *record, const json_t *c,
-                           const json_t *m, enum figure f)
+static struct cell compare(const json_t *first, const json_t *record, const struct subject *s)
 {
-    const json_t *other = find_case(record, c);
-    const json_t *measure = m == NULL ? NULL : find_measure(other, m);
-    struct cell cell = {.value = value_of(other, measure, f)};
-    double before = value_of(c, m, f);
-    if (other == NULL || cell.value <= 0 || before <= 0)
-        return (struct cell){0};
-    double open = hypot(noise_of(c, m, f), noise_of(other, measure, f));
-    double limit = log1p(LAB_COMPARE_FLOOR_PERCENT / 100.0 + open) + drift(first, record, c, f);
-    cell.ratio = f == THROUGHPUT ? cell.value / before : before / cell.value;
-    cell.noise = expm1(limit);
-    cell.mark = fabs(log(cell.ratio)) <= limit ? "same" : cell.ratio > 1 ? "better" : "worse";
+    const json_t *c = find_case(record, s), *x = find_tcp(first, s->c), *y = find_tcp(record, s->c);
+    const json_t *m = s->m == NULL ? NULL : find_measure(c, s);
+    struct lab_figure before = figure_of(s->c, s->m, s->figure);
+    struct cell cell = {.figure = figure_of(c, m, s->figure)};
+    cell.ratio = change(before, cell.figure, s->figure);
+    /* The measure that TCP has, too. */
+    bool told = s->figure == THROUGHPUT || (s->m != NULL && s->m == last_measure(s->c));
+    if (s->part != CASES || x == NULL || y == NULL || x == s->c || !told)
+        return cell;
+    struct lab_figure tcp = change(figure_of(x, last_measure(x), s->figure),
+                                   figure_of(y, last_measure(y), s->figure), s->figure);
+    cell.tcp = lab_noise_ratio(cell.ratio, tcp);
     return cell;
 }
 
 static json_t *rounded(double value, double steps)
 {
-    return value <= 0 ? json_null() : json_real(round(value * steps) / steps);
+    return value <= 0 || !isfinite(value) ? json_null() : json_real(round(value * steps) / steps);
 }
 
-static void count_mark(json_t *run, const char *mark)
+static void count_mark(json_t *counts, const char *mark)
 {
     if (mark != NULL)
-        json_object_set_new(run, mark, json_integer(json_integer_value(get(run, mark)) + 1));
+        json_object_set_new(counts, mark, json_integer(json_integer_value(get(counts, mark)) + 1));
+}
+
+/* Members of a row for a ratio: itself, between what it lies, and its mark. */
+static void add_ratio(json_t *row, const char *prefix, struct lab_figure ratio, json_t *counts)
+{
+    static const char *const names[] = {"ratios", "low", "high"};
+    const double values[] = {ratio.value, ratio.low, ratio.high};
+    const char *mark = lab_noise_mark_name(lab_noise_mark(ratio));
+    char name[32];
+    for (unsigned i = 0; i < 3; i++) {
+        snprintf(name, sizeof(name), "%s%s", prefix, names[i]);
+        json_array_append_new(json_object_get(row, name), rounded(values[i], 1e4));
+    }
+    snprintf(name, sizeof(name), "%smarks", prefix);
+    json_array_append_new(json_object_get(row, name),
+                          mark == NULL ? json_null() : json_string(mark));
+    count_mark(counts, mark);
+}
+
+static json_t *name_row(const struct subject *s)
+{
+    static const char *const parts[] = {"case", "experiment", "path"};
+    static const char *const labels[] = {"op",     "buffers", "transport", "size", "depth",
+                                         "offset", "qps",     "threads",   "numa", "variant"};
+    static const char *const lists[] = {"values",     "ratios",  "low",      "high",     "marks",
+                                        "tcp_ratios", "tcp_low", "tcp_high", "tcp_marks"};
+    const char *of = json_string_value(get(s->m, "name"));
+    json_t *row =
+        json_pack("{s:s,s:s,s:s}", "part", parts[s->part], "unit",
+                  s->figure == THROUGHPUT ? "gbps" : "ns", "kind", figure_names[s->figure]);
+    json_object_set_new(row, "figure",
+                        of == NULL ? json_string(figure_names[s->figure])
+                                   : json_sprintf("%s, %s", of, figure_names[s->figure]));
+    if (s->experiment != NULL)
+        json_object_set_new(row, "op", json_string(s->experiment));
+    for (unsigned i = 0; i < sizeof(labels) / sizeof(labels[0]); i++)
+        if (get(s->c, labels[i]) != NULL)
+            json_object_set(row, labels[i], json_object_get(s->c, labels[i]));
+    for (unsigned i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        json_object_set_new(row, lists[i], json_array());
+    return row;
 }
 
 /* Nothing where no other run has the figure. */
-static void add_row(json_t *comparison, const json_t *records, const json_t *c, const json_t *m,
-                    enum figure f)
+static void add_row(json_t *comparison, const json_t *records, const struct subject *s)
 {
     const json_t *first = json_array_get(records, 0);
-    json_t *values = json_array(), *ratios = json_array(), *noise = json_array(),
-           *marks = json_array(), *record;
+    json_t *row = name_row(s), *record;
+    struct cell *cells = calloc(json_array_size(records), sizeof(*cells));
     unsigned others = 0;
     size_t i;
+    assert(cells != NULL);
     json_array_foreach(records, i, record)
     {
-        struct cell cell = compare(first, record, c, m, f);
-        if (i == 0)
-            cell.noise = 0;
-        json_array_append_new(values, f == THROUGHPUT     ? rounded(cell.value, 1e6)
-                                      : cell.mark != NULL ? json_integer((json_int_t)cell.value)
-                                                          : json_null());
-        json_array_append_new(ratios, rounded(cell.ratio, 1e4));
-        json_array_append_new(noise, cell.mark != NULL ? json_real(round(cell.noise * 1e4) / 1e4)
-                                                       : json_null());
-        json_array_append_new(marks, cell.mark != NULL ? json_string(cell.mark) : json_null());
-        if (i > 0)
-            count_mark(json_array_get(get(comparison, "runs"), i), cell.mark);
-        others += i > 0 && cell.mark != NULL;
+        cells[i] = compare(first, record, s);
+        others += i > 0 && cells[i].ratio.value > 0;
     }
-    json_t *row = json_pack(
-        "{s:O?,s:O?,s:O?,s:O?,s:O?,s:O?,s:o,s:s,s:o,s:o,s:o,s:o}", "op", get(c, "op"), "buffers",
-        get(c, "buffers"), "transport", get(c, "transport"), "size", get(c, "size"), "depth",
-        get(c, "depth"), "offset", get(c, "offset"), "figure",
-        m == NULL ? json_string(figure_names[f])
-                  : json_sprintf("%s, %s", json_string_value(get(m, "name")), figure_names[f]),
-        "unit", f == THROUGHPUT ? "gbps" : "ns", "values", values, "ratios", ratios, "noise", noise,
-        "marks", marks);
+    json_array_foreach(records, i, record)
+    {
+        if (others == 0)
+            break;
+        json_t *run = json_array_get(get(comparison, "runs"), i);
+        double value = cells[i].figure.value;
+        json_array_append_new(json_object_get(row, "values"),
+                              value <= 0                ? json_null()
+                              : s->figure == THROUGHPUT ? rounded(value, 1e6)
+                                                        : json_integer((json_int_t)value));
+        add_ratio(row, "", cells[i].ratio, i == 0 ? NULL : run);
+        add_ratio(row, "tcp_", cells[i].tcp, i == 0 ? NULL : json_object_get(run, "against_tcp"));
+    }
     if (others > 0)
         json_array_append(json_object_get(comparison, "rows"), row);
     json_decref(row);
+    free(cells);
 }
 
 static json_t *run_json(const json_t *record)
 {
-    return json_pack("{s:O?,s:O?,s:O?,s:O?,s:O?,s:O?,s:i,s:i,s:i}", "run", get(record, "run"),
-                     "ended", get(record, "ended"), "source", get(get(record, "source"), "host"),
-                     "target", get(get(record, "target"), "host"), "device",
+    return json_pack("{s:O?,s:O?,s:O?,s:O?,s:O?,s:O?,s:i,s:i,s:i,s:i,s:{s:i,s:i,s:i,s:i}}", "run",
+                     get(record, "run"), "ended", get(record, "ended"), "source",
+                     get(get(record, "source"), "host"), "target",
+                     get(get(record, "target"), "host"), "device",
                      get(get(record, "source"), "device"), "summary",
-                     get(get(record, "verdict"), "summary"), "better", 0, "worse", 0, "same", 0);
+                     get(get(record, "verdict"), "summary"), "better", 0, "worse", 0, "same", 0,
+                     "unknown", 0, "against_tcp", "better", 0, "worse", 0, "same", 0, "unknown", 0);
 }
 
 /* Settings and circumstances that are not alike in all of the runs. */
@@ -267,27 +311,100 @@ static void add_differences(json_t *all, const json_t *records, const char *part
     }
 }
 
+static json_t *step_counts(const json_t *path)
+{
+    size_t i, packets = 0;
+    json_t *s;
+    json_array_foreach(get(path, "steps"), i, s)
+    {
+        const json_t *p = get(s, "packets");
+        packets += json_is_true(get(p, "sent")) ? (size_t)json_integer_value(get(p, "count")) : 0;
+    }
+    return json_sprintf("%zu steps, %zu packets", json_array_size(get(path, "steps")), packets);
+}
+
+/* A path that has other steps or packets than the first run's. */
+static void add_path_differences(json_t *all, const json_t *records, const struct subject *s)
+{
+    json_t *values = json_array(), *mine = step_counts(get(s->c, "path")), *record;
+    bool differs = false;
+    size_t i;
+    json_array_foreach(records, i, record)
+    {
+        const json_t *c = find_case(record, s);
+        json_t *theirs = c == NULL ? json_null() : step_counts(get(c, "path"));
+        differs |= c != NULL && !json_equal(theirs, mine);
+        json_array_append_new(values, theirs);
+    }
+    if (differs)
+        json_array_append_new(
+            all,
+            json_pack("{s:o,s:O}", "name",
+                      json_sprintf("path of %s of %lld bytes", json_string_value(get(s->c, "op")),
+                                   (long long)json_integer_value(get(s->c, "size"))),
+                      "values", values));
+    json_decref(mine);
+    json_decref(values);
+}
+
+static void add_case(json_t *comparison, const json_t *records, const json_t *c)
+{
+    size_t i;
+    json_t *m;
+    if (get(c, "path") != NULL) {
+        const struct subject path = {PATHS, DURATION, NULL, c, NULL};
+        add_row(comparison, records, &path);
+        add_path_differences(json_object_get(comparison, "differences"), records, &path);
+        return;
+    }
+    json_array_foreach(get(c, "measures"), i, m)
+    {
+        add_row(comparison, records, &(struct subject){CASES, MEDIAN, NULL, c, m});
+        add_row(comparison, records, &(struct subject){CASES, P99, NULL, c, m});
+    }
+    if (is_figure(c))
+        add_row(comparison, records, &(struct subject){CASES, THROUGHPUT, NULL, c, NULL});
+}
+
+static void add_experiment(json_t *comparison, const json_t *records, const json_t *x)
+{
+    const char *name = json_string_value(get(x, "name"));
+    size_t i;
+    json_t *t;
+    json_array_foreach(get(x, "trials"), i, t)
+    {
+        const json_t *m = get(t, "latency");
+        if (name == NULL)
+            continue;
+        if (m != NULL) {
+            add_row(comparison, records, &(struct subject){TRIALS, MEDIAN, name, t, m});
+            add_row(comparison, records, &(struct subject){TRIALS, P99, name, t, m});
+        }
+        add_row(comparison, records, &(struct subject){TRIALS, THROUGHPUT, name, t, NULL});
+    }
+}
+
 json_t *lab_compare_make(const json_t *records, const struct lab_filter *f)
 {
-    json_t *runs = json_array(), *differences = json_array(), *record, *c, *m;
+    const json_t *first = json_array_get(records, 0);
+    json_t *runs = json_array(), *differences = json_array(), *record, *c;
     json_t *comparison = json_pack("{s:s,s:i,s:o,s:o,s:o}", "record", "verbena lab comparison",
-                                   "version", LAB_RECORD_VERSION, "runs", runs, "differences",
+                                   "version", LAB_COMPARE_VERSION, "runs", runs, "differences",
                                    differences, "rows", json_array());
-    size_t i, k;
+    size_t i;
     json_array_foreach(records, i, record) json_array_append_new(runs, run_json(record));
     add_differences(differences, records, "settings");
     add_differences(differences, records, "source");
     add_differences(differences, records, "target");
-    json_array_foreach(get(json_array_get(records, 0), "cases"), i, c)
+    json_array_foreach(get(first, "cases"), i, c)
     {
-        if (!is_figure(c) || !lab_filter_has(f, c))
-            continue;
-        json_array_foreach(get(c, "measures"), k, m)
-        {
-            add_row(comparison, records, c, m, MEDIAN);
-            add_row(comparison, records, c, m, P99);
-        }
-        add_row(comparison, records, c, NULL, THROUGHPUT);
+        if (lab_filter_has(f, c))
+            add_case(comparison, records, c);
+    }
+    json_array_foreach(get(first, "experiments"), i, c)
+    {
+        if (lab_filter_has_experiments(f))
+            add_experiment(comparison, records, c);
     }
     return comparison;
 }
@@ -298,41 +415,72 @@ static const char *text(const json_t *o, const char *name)
     return t != NULL ? t : "?";
 }
 
+/* "1.25+": better, or -: worse, ?: cannot be told. */
+static void print_ratio(FILE *out, const json_t *row, const char *prefix, size_t i)
+{
+    char ratios[16], marks[16];
+    snprintf(ratios, sizeof(ratios), "%sratios", prefix);
+    snprintf(marks, sizeof(marks), "%smarks", prefix);
+    const char *mark = json_string_value(json_array_get(get(row, marks), i));
+    double ratio = json_number_value(json_array_get(get(row, ratios), i));
+    if (mark == NULL)
+        fprintf(out, " %8s", "-");
+    else
+        fprintf(out, " %7.*f%s", ratio < 0.1 ? 4 : 2, ratio,
+                strcmp(mark, "better") == 0    ? "+"
+                : strcmp(mark, "worse") == 0   ? "-"
+                : strcmp(mark, "unknown") == 0 ? "?"
+                                               : " ");
+}
+
 static void print_value(FILE *out, const json_t *row, size_t i)
 {
     const json_t *value = json_array_get(get(row, "values"), i);
-    const char *mark = json_string_value(json_array_get(get(row, "marks"), i));
     bool ns = strcmp(text(row, "unit"), "ns") == 0;
-    if (mark == NULL)
+    if (!json_is_number(value))
         fprintf(out, " %10s", "-");
     else
         fprintf(out, ns ? " %10.1f" : " %10.4g", json_number_value(value) / (ns ? 1e3 : 1));
     if (i == 0)
         return;
-    double ratio = json_number_value(json_array_get(get(row, "ratios"), i));
-    if (mark == NULL)
-        fprintf(out, " %8s", "");
-    else
-        fprintf(out, " %6.*f%2s", ratio < 0.1 ? 4 : 2, ratio,
-                strcmp(mark, "better") == 0  ? "+"
-                : strcmp(mark, "worse") == 0 ? "-"
-                                             : "");
+    print_ratio(out, row, "", i);
+    print_ratio(out, row, "tcp_", i);
 }
 
 static void print_row(FILE *out, const json_t *row, size_t runs)
 {
-    char size[24], place[48], figure[56];
-    long long offset = json_integer_value(get(row, "offset"));
-    lab_report_bytes((uint64_t)json_integer_value(get(row, "size")), size);
-    snprintf(place, sizeof(place), offset != 0 ? "%s+%lld" : "%s", size, offset);
+    char size[LAB_LABEL_BYTES], depth[LAB_LABEL_BYTES], way[LAB_LABEL_BYTES], figure[96];
+    const char *part = text(row, "part"), *kind = text(row, "kind");
     /* A throughput is of the case, a time of one of its measures. */
-    bool whole = strcmp(text(row, "figure"), figure_names[THROUGHPUT]) == 0;
-    snprintf(figure, sizeof(figure), "%s%s%s", whole ? text(row, "op") : "", whole ? ", " : "",
-             text(row, "figure"));
-    fprintf(out, "%-46s %-9s %9s %5lld", figure, text(row, "buffers"), place,
-            (long long)json_integer_value(get(row, "depth")));
+    if (strcmp(part, "experiment") == 0)
+        snprintf(figure, sizeof(figure), "%s: %s, %s", text(row, "op"), text(row, "variant"), kind);
+    else if (strcmp(part, "path") == 0)
+        snprintf(figure, sizeof(figure), "path of one %s, %s", text(row, "op"), kind);
+    else
+        snprintf(figure, sizeof(figure), "%s%s%s",
+                 strcmp(kind, "throughput") == 0 ? text(row, "op") : "",
+                 strcmp(kind, "throughput") == 0 ? ", " : "", text(row, "figure"));
+    fprintf(out, "%-46s %-9s %9s %8s", figure, lab_report_way(row, way), lab_report_size(row, size),
+            lab_report_depth(row, depth));
     for (size_t i = 0; i < runs; i++)
         print_value(out, row, i);
+    fputc('\n', out);
+}
+
+static void print_counts(FILE *out, const json_t *run)
+{
+    const json_t *tcp = get(run, "against_tcp");
+    fprintf(out,
+            "run %lld: %lld figures better, %lld worse, %lld the same, of %lld it cannot be told",
+            (long long)number(run, "run"), (long long)number(run, "better"),
+            (long long)number(run, "worse"), (long long)number(run, "same"),
+            (long long)number(run, "unknown"));
+    if (number(tcp, "better") + number(tcp, "worse") + number(tcp, "same") +
+            number(tcp, "unknown") >
+        0)
+        fprintf(out, "; against TCP: %lld, %lld, %lld, %lld", (long long)number(tcp, "better"),
+                (long long)number(tcp, "worse"), (long long)number(tcp, "same"),
+                (long long)number(tcp, "unknown"));
     fputc('\n', out);
 }
 
@@ -358,24 +506,23 @@ int lab_compare_write(const json_t *comparison, FILE *out)
         }
         fputc('\n', out);
     }
-    fprintf(out, "\n%-46s %-9s %9s %5s", "figure (us; throughput Gbit/s)", "buffers", "size",
+    fprintf(out, "\n%-46s %-9s %9s %8s", "figure (us; throughput Gbit/s)", "buffers", "size",
             "depth");
-    json_array_foreach(runs, i, run) fprintf(out, i == 0 ? " %10lld" : " %10lld    ratio",
+    json_array_foreach(runs, i, run) fprintf(out, i == 0 ? " %10lld" : " %10lld   ratio    x TCP ",
                                              (long long)json_integer_value(get(run, "run")));
     fputc('\n', out);
     json_array_foreach(get(comparison, "rows"), i, row) print_row(out, row, json_array_size(runs));
-    fprintf(out,
-            "\nRatios are to run %lld, better when larger; + and - are better and worse by more "
-            "than noise.\n",
-            (long long)json_integer_value(get(json_array_get(runs, 0), "run")));
+    fprintf(
+        out,
+        "\nRatios are to run %lld, better when larger; x TCP: what the ratio to TCP changed by, so "
+        "without what the machine changed by. +: better, -: worse, by more than chance and %d %%; "
+        "?: these runs cannot tell, more messages may.\n",
+        (long long)json_integer_value(get(json_array_get(runs, 0), "run")),
+        LAB_NOISE_CHANGE_PERCENT);
     json_array_foreach(runs, i, run)
     {
         if (i > 0)
-            fprintf(out, "run %lld: %lld figures better, %lld worse, %lld within noise\n",
-                    (long long)json_integer_value(get(run, "run")),
-                    (long long)json_integer_value(get(run, "better")),
-                    (long long)json_integer_value(get(run, "worse")),
-                    (long long)json_integer_value(get(run, "same")));
+            print_counts(out, run);
     }
     if (json_array_size(get(comparison, "rows")) == 0)
         fprintf(out, "They have no case in common.\n");

@@ -11,15 +11,17 @@
 
 #include "lab/lab_store.h"
 
-enum { LAB_COMPARE_FLOOR_PERCENT = 5 /* a smaller change is never told from noise */ };
+enum { LAB_COMPARE_VERSION = 2 };
 
-/* records: as lab_store_record() gives them, two or more; the first is what the others are compared
- * with. {"record", "version", "runs": [{"run", "ended", "source", "target", "device", "summary",
- * "better", "worse", "same"}], "differences": [{"name", "values"}], "rows": [{"op", "buffers",
- * "transport", "size", "depth", "offset", "figure", "unit", "values", "ratios", "noise",
- * "marks"}]}: a row for each figure that the first run and another have. A ratio is better when it
- * is larger; noise is how far from 1 it may be by chance; a mark is "better", "worse", "same", or
- * null where that run has no such figure. */
+/* records: as lab_store_record() gives them, two or more; the first is what the others are
+ * compared with. {"record", "version", "runs": [{"run", "ended", "source", "target", "device",
+ * "summary", "better", "worse", "same", "unknown", "against_tcp": {the same four}}], "differences":
+ * [{"name", "values"}], "rows": [...]}: a row for each figure that the first run and another have,
+ * of a case, an experiment or a path (its "part", with its labels as in the record), its "figure",
+ * "kind" and "unit", and lists with a place for each run: "values"; "ratios" to the first run,
+ * better when larger, "low" and "high", between what these are with 99 % (null: no bound), and
+ * "marks", "better", "worse", "same", "unknown" or null where there is no such figure; the same as
+ * "tcp_ratios" and so on for what the figure's ratio to TCP's changed by. */
 json_t *lab_compare_make(const json_t *records, const struct lab_filter *f);
 /* 0 or -errno. */
 int lab_compare_write(const json_t *comparison, FILE *out);

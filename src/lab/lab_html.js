@@ -32,11 +32,15 @@
     const ways = unique(rdma.map((c) => c.buffers));
     const ops = unique(cases.map((c) => c.op));
     const bytes_choice = (values) => values.map((v) => [v, format.bytes(v)]);
-    /* Several queue pairs, and the threads that drive them. */
-    const team = (c) => (c.qps ? `, ${c.qps} queue pairs on ${c.threads} threads` : "");
+    /* Several queue pairs, the threads that drive them, and where the slots are. */
+    const team = (c) =>
+        (c.qps ? `, ${c.qps} queue pairs on ${c.threads} threads` : "") +
+        (c.numa ? `, numa ${c.numa}` : "");
+    const first_near = (cases.find((c) => c.op !== "tcp") || {}).numa;
     const first_team = team(cases.find((c) => c.op !== "tcp") || {});
     const plain = (c) =>
-        ((c.buffers === first_way && team(c) === first_team) || c.op === "tcp") &&
+        ((c.buffers === first_way && team(c) === first_team) ||
+            (c.op === "tcp" && c.numa === first_near)) &&
         (c.offset || 0) === offsets[0];
     const sum = (values) => values.reduce((a, b) => a + b, 0);
     const messages = (c) => c.messages + (c.warmup || 0);
@@ -404,9 +408,9 @@
         const rows = cases.flatMap((c) =>
             c.measures.map((m, i) => [
                 m.name,
-                c.buffers,
+                c.buffers + (c.numa ? `/${c.numa}` : ""),
                 format.bytes(c.size) + (c.offset ? `+${c.offset}` : ""),
-                c.depth,
+                c.qps ? `${c.depth}x${c.qps}/${c.threads}` : c.depth,
                 format.time(m.mean_ns),
                 format.time(m.p50_ns),
                 format.time(m.p99_ns),
@@ -557,7 +561,7 @@
 
     /* Where copies hide: one operation, all the ways. */
     function show_ways(where) {
-        const have = rdma.filter((c) => (c.offset || 0) === offsets[0]);
+        const have = rdma.filter((c) => (c.offset || 0) === offsets[0] && team(c) === first_team);
         const on = unique(have.map((c) => c.op)).filter(
             (op) => unique(have.filter((c) => c.op === op).map((c) => c.buffers)).length > 1,
         );

@@ -8,11 +8,26 @@
     const { data, format, head, section, table, choice, chart, el } = report;
     const { runs, rows, differences } = data;
     const ROW_PIXELS = 26;
-    const MARKS = ["better", "same", "worse"];
-    const WORDS = { better: "better", same: "within noise", worse: "worse" };
-    const COLORS = { better: "--good", same: "--c7", worse: "--bad" };
+    const MARKS = ["better", "same", "worse", "unknown"];
+    const WORDS = { better: "better", same: "the same", worse: "worse", unknown: "cannot be told" };
+    const COLORS = { better: "--good", same: "--c7", worse: "--bad", unknown: "--line" };
+    /* A figure's own change, and that of its ratio to TCP. */
+    const WHICH = [
+        ["", "itself"],
+        ["tcp_", "against TCP"],
+    ];
+    const of_which = (prefix) => (WHICH.find(([p]) => p === prefix) || [])[1];
     const written = (row) => (row.unit === "ns" ? format.time : format.gbps);
-    const kind = (row) => row.figure.split(", ").pop();
+    const kind = (row) => row.kind;
+    const between = (row, prefix, run) => {
+        const low = row[`${prefix}low`][run],
+            high = row[`${prefix}high`][run];
+        if (low === null && high === null) return "anything";
+        if (low === null) return `up to ${format.ratio(high)}`;
+        return high === null
+            ? `${format.ratio(low)} or more`
+            : `${format.ratio(low)} to ${format.ratio(high)}`;
+    };
     const name = (run) => `run ${run.run}`;
 
     const short = (figure) =>
@@ -22,11 +37,31 @@
             .replace("completion", "compl.");
 
     function say(row, narrow) {
-        const figure = row.figure.includes(", ") ? row.figure.split(", ")[0] : row.op;
-        const way = row.buffers === "direct" || row.op === "tcp" ? "" : `, ${row.buffers}`;
+        const figure =
+            row.part === "experiment"
+                ? `${row.op}: ${row.variant}`
+                : row.part === "path"
+                  ? `path of one ${row.op}`
+                  : row.figure.includes(", ")
+                    ? row.figure.split(", ")[0]
+                    : row.op;
+        const way =
+            !row.buffers || row.buffers === "direct" || row.op === "tcp" ? "" : `, ${row.buffers}`;
+        const team = row.qps ? `, ${row.qps} queue pairs on ${row.threads} threads` : "";
+        const near = row.numa ? `, numa ${row.numa}` : "";
         const offset = row.offset ? `+${row.offset}` : "";
-        const place = `${format.bytes(row.size)}${offset}, depth ${row.depth}${way}`;
+        const depth = row.depth ? `, depth ${row.depth}` : "";
+        const place = `${format.bytes(row.size)}${offset}${depth}${team}${near}${way}`;
         return narrow ? `${short(figure)}\n${place}` : `${figure}, ${place}`;
+    }
+
+    function against_tcp(run) {
+        const n = run.against_tcp;
+        if (MARKS.every((m) => n[m] === 0)) return "";
+        return (
+            `Against TCP, so without what the machine itself changed by: ${n.better} better, ` +
+            `${n.worse} worse, ${n.same} the same, ${n.unknown} cannot be told.`
+        );
     }
 
     function show_head() {
@@ -40,21 +75,24 @@
             word,
             verdict:
                 `Run ${last.run} against run ${runs[0].run}: ${last.better} figures better, ` +
-                `${last.worse} worse, ${last.same} within noise.`,
+                `${last.worse} worse, ${last.same} the same, of ${last.unknown} it cannot be ` +
+                `told. ${against_tcp(last)}`,
             tiles: MARKS.map((m) => ({ value: format.number(last[m]), label: WORDS[m] })),
         });
     }
 
-    function bar(run, row) {
-        const ratio = row.ratios[run];
-        return ratio > 0 ? Math.log2(ratio) : null;
-    }
+    const bar = (ratio) => (ratio > 0 ? Math.log2(ratio) : null);
 
     function show_changes(where) {
         const kinds = [...new Set(rows.map(kind))];
         let chosen = kinds[0],
-            run = runs.length - 1;
-        const found = () => rows.filter((r) => kind(r) === chosen && r.marks[run] !== null);
+            run = runs.length - 1,
+            which = "";
+        const found = () =>
+            rows.filter((r) => kind(r) === chosen && r[`${which}marks`][run] !== null);
+        const have = WHICH.filter(([p]) =>
+            rows.some((r) => r[`${p}marks`].some((m, i) => i > 0 && m !== null)),
+        );
         chart(where, {
             title: "Change",
             note: "To the right: better than in the first run. To the left: worse.",
@@ -68,9 +106,11 @@
                         .reverse(),
                     (value) => (run = value),
                 ],
+                ["Change of", have, (value) => (which = value)],
             ],
             describe: () =>
-                `Change of each case's ${chosen} from the first run to ${name(runs[run])}`,
+                `Change of each case's ${chosen}, ${of_which(which)}, from the first run to ` +
+                name(runs[run]),
             height: (narrow) => 100 + (narrow ? 42 : ROW_PIXELS) * found().length,
             figures: () => ({
                 columns: [
@@ -78,16 +118,16 @@
                     { name: name(runs[0]), number: true },
                     { name: name(runs[run]), number: true },
                     { name: "ratio", number: true },
-                    { name: "noise", number: true },
+                    { name: "surely between", number: true },
                     "",
                 ],
                 rows: found().map((r) => [
                     say(r),
                     written(r)(r.values[0]),
                     written(r)(r.values[run]),
-                    format.ratio(r.ratios[run]),
-                    `\u00b1${format.percent(100 * r.noise[run])}`,
-                    WORDS[r.marks[run]],
+                    format.ratio(r[`${which}ratios`][run]),
+                    between(r, which, run),
+                    WORDS[r[`${which}marks`][run]],
                 ]),
             }),
             make: ({ narrow, variable }) => ({
@@ -114,7 +154,9 @@
                     stack: "change",
                     barMaxWidth: 16,
                     itemStyle: { color: variable(COLORS[mark]) },
-                    data: found().map((r) => (r.marks[run] === mark ? bar(run, r) : null)),
+                    data: found().map((r) =>
+                        r[`${which}marks`][run] === mark ? bar(r[`${which}ratios`][run]) : null,
+                    ),
                 })),
             }),
         });
@@ -166,6 +208,13 @@
         });
     }
 
+    const told = (marks) =>
+        runs
+            .map((r, i) => [i, r, marks[i]])
+            .filter(([i, , mark]) => i > 0 && mark && mark !== "same")
+            .map(([, r, mark]) => (runs.length > 2 ? `${name(r)}: ${WORDS[mark]}` : WORDS[mark]))
+            .join(", ");
+
     function show_rows(where) {
         table(where, {
             caption: "Every figure that the first run and another have",
@@ -173,17 +222,14 @@
                 "figure",
                 ...runs.map((r) => ({ name: name(r), number: true })),
                 ...runs.slice(1).map((r) => ({ name: `ratio, ${name(r)}`, number: true })),
-                "beyond noise",
+                "itself",
+                "against TCP",
             ],
             rows: rows.map((row) => [
                 `${say(row)}: ${kind(row)}`,
                 ...row.values.map(written(row)),
                 ...row.ratios.slice(1).map(format.ratio),
-                runs
-                    .map((r, i) => [i, r, row.marks[i]])
-                    .filter(([i, , mark]) => i > 0 && mark && mark !== "same")
-                    .map(([, r, mark]) => (runs.length > 2 ? `${name(r)} ${mark}` : mark))
-                    .join(", "),
+                ...WHICH.map(([p]) => told(row[`${p}marks`])),
             ]),
         });
     }
@@ -218,8 +264,10 @@
         show_changes(
             section(
                 "What changed",
-                "A change is more than noise when it is larger than what the samples of both " +
-                    "runs leave open, what TCP changed by between them, and 5 %.",
+                "A figure is better or worse when its change is larger than what the messages of " +
+                    "both runs leave open (99 %), and than 5 %; it is the same where a change by " +
+                    "half can be excluded; else it cannot be told without more messages. What " +
+                    "the machine itself changed by is in it, and is not in the change against TCP.",
             ),
         );
         if (runs.length > 2) show_trend(section("Over time"));

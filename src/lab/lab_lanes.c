@@ -217,6 +217,7 @@ static void add_up(struct lanes *l, struct lab_side *side, struct lab_result *r)
         lab_side_add(side, &n->r.source);
         lab_hist_merge(&r->completion, &n->r.completion);
         lab_hist_merge(&r->acknowledged, &n->r.acknowledged);
+        lab_batches_add(&r->batches, &n->r.batches);
         json_array_append_new(r->queue_pairs, lane_json(n));
         uint64_t end_ns = n->r.begun_ns + n->r.elapsed_ns;
         begun_ns = n->r.begun_ns < begun_ns ? n->r.begun_ns : begun_ns;

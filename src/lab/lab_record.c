@@ -64,6 +64,16 @@ static void add_measure(json_t *measures, struct lab_measure m, const struct lab
     json_array_append_new(measures, o);
 }
 
+/* Of several queue pairs the mean. */
+static json_t *batches_json(const struct lab_result *r)
+{
+    json_t *all = json_array();
+    uint32_t qps = r->c.qps > 1 ? r->c.qps : 1;
+    for (unsigned i = 0; i < r->batches.count; i++)
+        json_array_append_new(all, json_integer((json_int_t)(r->batches.ns[i] / qps)));
+    return all;
+}
+
 static json_t *case_json(const struct lab_end *e, const struct lab_run *run,
                          const struct lab_result *r)
 {
@@ -86,6 +96,8 @@ static json_t *case_json(const struct lab_end *e, const struct lab_run *run,
                   "messages_per_s", rounded(lab_verdict_rate(r), 1), "measures", measures, "source",
                   lab_side_json(&r->source), "target", r->target);
     json_object_set_new(o, "offset", json_integer((json_int_t)r->c.offset));
+    if (r->batches.count > 0)
+        json_object_set_new(o, "batches_ns", batches_json(r));
     if (r->c.near != LAB_ANYWHERE)
         json_object_set_new(o, "numa", json_string(lab_near_name(r->c.near)));
     if (r->queue_pairs != NULL) {
@@ -154,6 +166,11 @@ json_t *lab_record_make(const struct lab_end *e, const struct lab_run *run, cons
     else
         json_object_set_new(o, "verdict", lab_verdict_make(&e->settings, run));
     return o;
+}
+
+bool lab_record_is_of_many(const json_t *record)
+{
+    return json_is_array(json_object_get(record, "meetings"));
 }
 
 int lab_record_write(const json_t *record, FILE *out)

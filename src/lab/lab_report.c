@@ -26,31 +26,25 @@ static long long integer(const json_t *o, const char *name)
     return json_integer_value(json_object_get(o, name));
 }
 
-enum { SIZE_BYTES = 48 };
-
-/* "64KiB+3", where it lies at an offset in its slot. */
-static const char *size_of(const json_t *c, char out[SIZE_BYTES])
+const char *lab_report_size(const json_t *c, char out[LAB_LABEL_BYTES])
 {
     char size[24];
     long long offset = integer(c, "offset");
     lab_report_bytes((uint64_t)integer(c, "size"), size);
     if (offset != 0)
-        snprintf(out, SIZE_BYTES, "%s+%lld", size, offset);
+        snprintf(out, LAB_LABEL_BYTES, "%s+%lld", size, offset);
     else
-        snprintf(out, SIZE_BYTES, "%s", size);
+        snprintf(out, LAB_LABEL_BYTES, "%s", size);
     return out;
 }
 
-enum { DEPTH_BYTES = 48 };
-
-/* "16", or "16x4/2": of each of 4 queue pairs, on 2 threads. */
-static const char *depth_of(const json_t *c, char out[DEPTH_BYTES])
+const char *lab_report_depth(const json_t *c, char out[LAB_LABEL_BYTES])
 {
     long long depth = integer(c, "depth"), qps = integer(c, "qps");
     if (qps > 1)
-        snprintf(out, DEPTH_BYTES, "%lldx%lld/%lld", depth, qps, integer(c, "threads"));
+        snprintf(out, LAB_LABEL_BYTES, "%lldx%lld/%lld", depth, qps, integer(c, "threads"));
     else
-        snprintf(out, DEPTH_BYTES, "%lld", depth);
+        snprintf(out, LAB_LABEL_BYTES, "%lld", depth);
     return out;
 }
 
@@ -58,6 +52,15 @@ static const char *text(const json_t *o, const char *name)
 {
     const char *t = json_string_value(json_object_get(o, name));
     return t != NULL ? t : "?";
+}
+
+const char *lab_report_way(const json_t *c, char out[LAB_LABEL_BYTES])
+{
+    const char *way = json_string_value(json_object_get(c, "buffers"));
+    const char *near = json_string_value(json_object_get(c, "numa"));
+    snprintf(out, LAB_LABEL_BYTES, "%.20s%s%.20s", way != NULL ? way : "-", near != NULL ? "/" : "",
+             near != NULL ? near : "");
+    return out;
 }
 
 static void print_us(FILE *out, long long ns)
@@ -84,14 +87,14 @@ static void print_measure(FILE *out, const json_t *m)
 
 static void print_case(FILE *out, const json_t *c)
 {
-    char size[SIZE_BYTES], depth[DEPTH_BYTES];
+    char size[LAB_LABEL_BYTES], depth[LAB_LABEL_BYTES], way[LAB_LABEL_BYTES];
     size_t i;
     json_t *m;
-    size_of(c, size);
+    lab_report_size(c, size);
     json_array_foreach(json_object_get(c, "measures"), i, m)
     {
-        fprintf(out, "%-40s %-9s %9s %8s", text(m, "name"), text(c, "buffers"), size,
-                depth_of(c, depth));
+        fprintf(out, "%-40s %-9s %9s %8s", text(m, "name"), lab_report_way(c, way), size,
+                lab_report_depth(c, depth));
         print_measure(out, m);
         print_ratio(out, m, "latency_ratio_tcp");
         if (i == 0) {
@@ -109,11 +112,11 @@ static void print_side(FILE *out, const json_t *c, const char *side)
 {
     const json_t *s = json_object_get(c, side), *parts = json_object_get(s, "parts_ns");
     double messages = (double)(integer(c, "messages") + integer(c, "warmup"));
-    char size[SIZE_BYTES], depth[DEPTH_BYTES];
+    char size[LAB_LABEL_BYTES], depth[LAB_LABEL_BYTES], way[LAB_LABEL_BYTES];
     if (messages <= 0)
         return;
-    fprintf(out, "%-10s %-9s %9s %8s  %s", text(c, "op"), text(c, "buffers"), size_of(c, size),
-            depth_of(c, depth), side);
+    fprintf(out, "%-10s %-9s %9s %8s  %s", text(c, "op"), lab_report_way(c, way),
+            lab_report_size(c, size), lab_report_depth(c, depth), side);
     for (unsigned p = 0; p < LAB_PARTS; p++)
         fprintf(out, " %8.2f",
                 (double)integer(parts, lab_part_name((enum lab_part)p)) / 1e3 / messages);
@@ -153,7 +156,7 @@ static void print_spread(FILE *out, const json_t *c)
     double least = 0, most = 0;
     size_t i;
     json_t *p;
-    char size[SIZE_BYTES], depth[DEPTH_BYTES];
+    char size[LAB_LABEL_BYTES], depth[LAB_LABEL_BYTES];
     json_array_foreach(pairs, i, p)
     {
         double gbps = json_number_value(json_object_get(p, "gbps"));
@@ -162,7 +165,7 @@ static void print_spread(FILE *out, const json_t *c)
     }
     if (json_array_size(pairs) > 0)
         fprintf(out, "%s of %s at depth %s: its queue pairs have %.3f to %.3f Gbit/s each\n",
-                text(c, "op"), size_of(c, size), depth_of(c, depth), least, most);
+                text(c, "op"), lab_report_size(c, size), lab_report_depth(c, depth), least, most);
 }
 
 static void print_end(FILE *out, const json_t *record, const char *side)

@@ -129,6 +129,14 @@ static int make(struct lab_source *s, uint64_t sequence)
     return error;
 }
 
+/* All before done are over. */
+static void tell_batches(struct lab_source *s)
+{
+    if (measured(s, s->done) &&
+        lab_batches_due(s->done - s->c->first - s->c->warmup, s->c->iterations))
+        lab_batches_end(&s->r->batches, lab_now_ns());
+}
+
 /* 1: posted one. */
 static int post_next(struct lab_source *s)
 {
@@ -146,6 +154,8 @@ static int post_next(struct lab_source *s)
     s->posted_ns[slot] = lab_now_ns();
     if (s->next == s->c->first + s->c->warmup)
         s->begun_ns = s->posted_ns[slot];
+    if (s->next == s->c->first && s->c->warmup == 0)
+        tell_batches(s);
     if (error == 0)
         error = post_one(s, s->next);
     s->next++;
@@ -183,6 +193,7 @@ static void end_message(struct lab_source *s, uint64_t sequence)
     while (s->done < s->next && s->over[lab_case_slot(s->e, s->done)]) {
         s->over[lab_case_slot(s->e, s->done)] = false;
         s->done++;
+        tell_batches(s);
     }
 }
 

@@ -41,6 +41,21 @@ static const char *const steps[] = {
     " case_id INTEGER REFERENCES cases ON DELETE CASCADE, \"end\" TEXT, what TEXT NOT NULL,"
     " count INTEGER, text TEXT);"
     "CREATE INDEX errors_of_run ON errors (run);",
+    /* Rows of a run's cases are in the order of its record. */
+    "ALTER TABLE runs ADD COLUMN kind TEXT NOT NULL DEFAULT 'run';"
+    "ALTER TABLE cases ADD COLUMN qps INTEGER; ALTER TABLE cases ADD COLUMN threads INTEGER;"
+    "ALTER TABLE cases ADD COLUMN numa TEXT; ALTER TABLE cases ADD COLUMN cpu_ratio_tcp REAL;"
+    "ALTER TABLE cases ADD COLUMN cpu_ratio_memcpy REAL; ALTER TABLE cases ADD COLUMN round TEXT;"
+    "ALTER TABLE cases ADD COLUMN source_rank INTEGER;"
+    "ALTER TABLE cases ADD COLUMN target_rank INTEGER;"
+    "ALTER TABLE measures ADD COLUMN p99_ratio_tcp REAL;"
+    "WITH old AS (SELECT id, '$.cases[' || (row_number() OVER (PARTITION BY run ORDER BY id) - 1) "
+    "||"
+    " ']' AS path, record FROM cases JOIN runs USING (run))"
+    "UPDATE cases SET qps = coalesce(json_extract(record, path || '.qps'), 1),"
+    " threads = coalesce(json_extract(record, path || '.threads'), 1),"
+    " numa = coalesce(json_extract(record, path || '.numa'), 'any')"
+    " FROM old WHERE old.id = cases.id;",
 };
 _Static_assert(sizeof(steps) / sizeof(steps[0]) == LAB_STORE_VERSION, "a version for each step");
 
@@ -258,35 +273,49 @@ static int add_errors_of(struct lab_store *s, int64_t run, int64_t case_id, cons
     return error;
 }
 
-static int add_case(struct lab_store *s, int64_t run, const json_t *c)
+/* What is left out of the record where there is one. */
+static int64_t one_or(const json_t *c, const char *name)
 {
+    const json_t *value = get(c, name);
+    return json_is_integer(value) ? json_integer_value(value) : 1;
+}
+
+/* meeting: of two of many ranks; NULL where there are but two ends. */
+static int add_case(struct lab_store *s, int64_t run, const json_t *meeting, const json_t *c)
+{
+    const char *near = json_string_value(get(c, "numa"));
     size_t i;
     json_t *m;
-    int error = put(s, "INSERT INTO cases VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    "ijjjjjjjjjjjj", run, get(c, "op"), get(c, "buffers"), get(c, "transport"),
-                    get(c, "size"), get(c, "depth"), get(c, "offset"), get(c, "messages"),
-                    get(c, "elapsed_ns"), get(c, "gbps"), get(c, "messages_per_s"),
-                    get(c, "throughput_ratio_tcp"), get(c, "throughput_ratio_memcpy"));
+    int error = put(
+        s,
+        "INSERT INTO cases VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+        " ?, ?, ?, ?, ?)",
+        "ijjjjjjjjjjjjiisjjjjj", run, get(c, "op"), get(c, "buffers"), get(c, "transport"),
+        get(c, "size"), get(c, "depth"), get(c, "offset"), get(c, "messages"), get(c, "elapsed_ns"),
+        get(c, "gbps"), get(c, "messages_per_s"), get(c, "throughput_ratio_tcp"),
+        get(c, "throughput_ratio_memcpy"), one_or(c, "qps"), one_or(c, "threads"),
+        near != NULL ? near : "any", get(c, "cpu_ratio_tcp"), get(c, "cpu_ratio_memcpy"),
+        get(meeting, "kind"), get(meeting, "source"), get(meeting, "target"));
     int64_t id = sqlite3_last_insert_rowid(s->db);
     json_array_foreach(get(c, "measures"), i, m)
     {
         if (error == 0)
-            error = put(s, "INSERT INTO measures VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                        "ijjjjjjjjj", id, get(m, "name"), get(m, "samples"), get(m, "mean_ns"),
+            error = put(s, "INSERT INTO measures VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                        "ijjjjjjjjjj", id, get(m, "name"), get(m, "samples"), get(m, "mean_ns"),
                         get(m, "min_ns"), get(m, "p50_ns"), get(m, "p99_ns"), get(m, "p999_ns"),
-                        get(m, "max_ns"), get(m, "latency_ratio_tcp"));
+                        get(m, "max_ns"), get(m, "latency_ratio_tcp"), get(m, "p99_ratio_tcp"));
     }
     if (error == 0)
         error = add_errors_of(s, run, id, "source", get(c, "source"));
     return error != 0 ? error : add_errors_of(s, run, id, "target", get(c, "target"));
 }
 
-static int add_environment(struct lab_store *s, int64_t run, const json_t *record, const char *end)
+static int add_environment(struct lab_store *s, int64_t run, const json_t *all, const char *end)
 {
     const char *name;
     json_t *value;
     int error = 0;
-    json_object_foreach((json_t *)get(record, end), name, value)
+    json_object_foreach((json_t *)all, name, value)
     {
         if (error == 0 && !json_is_object(value) && !json_is_array(value))
             error = put(s, "INSERT INTO environment VALUES (?, ?, ?, ?)", "issj", run, end, name,
@@ -295,26 +324,89 @@ static int add_environment(struct lab_store *s, int64_t run, const json_t *recor
     return error;
 }
 
-static int64_t count_paths(const json_t *record)
+struct counts {
+    int64_t cases, paths;
+};
+
+static void count_cases(const json_t *cases, struct counts *n)
 {
-    int64_t n = 0;
     size_t i;
     json_t *c;
-    json_array_foreach(get(record, "cases"), i, c) n += get(c, "path") != NULL;
-    return n;
+    json_array_foreach(cases, i, c)
+    {
+        n->cases += get(c, "path") == NULL;
+        n->paths += get(c, "path") != NULL;
+    }
 }
 
 static int add_run(struct lab_store *s, const json_t *record, const char *text)
 {
-    const json_t *verdict = get(record, "verdict");
-    int64_t paths = count_paths(record);
-    return put(s, "INSERT INTO runs VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-               "jjjjjiiijjjs", get(record, "ended"), get(get(record, "settings"), "transport"),
-               get(get(record, "source"), "host"), get(get(record, "target"), "host"),
-               get(get(record, "source"), "device"),
-               (int64_t)json_array_size(get(record, "cases")) - paths, paths,
-               (int64_t)json_array_size(get(record, "experiments")), get(verdict, "exit"),
-               get(verdict, "summary"), get(record, "error"), text);
+    const json_t *verdict = get(record, "verdict"), *source = get(record, "source");
+    const json_t *target = get(get(record, "target"), "host"), *device = get(source, "device");
+    const json_t *ranks = get(record, "ranks");
+    bool many = lab_record_is_of_many(record);
+    struct counts n = {0};
+    json_t *others = NULL, *m;
+    size_t i;
+    count_cases(get(record, "cases"), &n);
+    json_array_foreach(get(record, "meetings"), i, m)
+    {
+        count_cases(get(get(m, "run"), "cases"), &n);
+        if (device == NULL)
+            device = get(get(get(m, "run"), "source"), "device");
+    }
+    if (many) {
+        source = json_array_get(ranks, 0);
+        target = others = json_sprintf("%zu ranks", json_array_size(ranks));
+    }
+    int error =
+        put(s, "INSERT INTO runs VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "jjjjjiiijjjss", get(record, "ended"), get(get(record, "settings"), "transport"),
+            get(source, "host"), target, device, n.cases, n.paths,
+            (int64_t)json_array_size(get(record, "experiments")), get(verdict, "exit"),
+            get(verdict, "summary"), get(record, "error"), text, many ? "mpi" : "run");
+    json_decref(others);
+    return error;
+}
+
+static int add_cases(struct lab_store *s, int64_t run, const json_t *meeting, const json_t *cases)
+{
+    size_t i;
+    json_t *c;
+    int error = 0;
+    json_array_foreach(cases, i, c)
+    {
+        if (error == 0)
+            error = add_case(s, run, meeting, c);
+    }
+    return error;
+}
+
+/* Of many ranks: who they are, and what each two of them did. */
+static int add_meetings(struct lab_store *s, int64_t run, const json_t *record)
+{
+    json_t *o;
+    size_t i;
+    char end[48];
+    int error = 0;
+    json_array_foreach(get(record, "ranks"), i, o)
+    {
+        snprintf(end, sizeof(end), "rank %zu", i);
+        if (error == 0)
+            error = add_environment(s, run, o, end);
+    }
+    json_array_foreach(get(record, "meetings"), i, o)
+    {
+        const char *failed = json_string_value(get(o, "error"));
+        snprintf(end, sizeof(end), "rank %lld to %lld",
+                 (long long)json_integer_value(get(o, "source")),
+                 (long long)json_integer_value(get(o, "target")));
+        if (error == 0)
+            error = add_cases(s, run, o, get(get(o, "run"), "cases"));
+        if (error == 0 && failed != NULL)
+            error = add_error(s, run, 0, end, "not measured", 0, failed);
+    }
+    return error;
 }
 
 static int add_rows(struct lab_store *s, const json_t *record, int64_t run)
@@ -322,19 +414,18 @@ static int add_rows(struct lab_store *s, const json_t *record, int64_t run)
     const char *name, *broke = json_string_value(get(record, "error"));
     json_t *value;
     size_t i;
-    int error = add_environment(s, run, record, "source");
+    int error = add_environment(s, run, get(record, "source"), "source");
     if (error == 0)
-        error = add_environment(s, run, record, "target");
+        error = add_environment(s, run, get(record, "target"), "target");
     json_object_foreach((json_t *)get(record, "settings"), name, value)
     {
         if (error == 0)
             error = put(s, "INSERT INTO settings VALUES (?, ?, ?)", "isj", run, name, value);
     }
-    json_array_foreach(get(record, "cases"), i, value)
-    {
-        if (error == 0)
-            error = add_case(s, run, value);
-    }
+    if (error == 0)
+        error = add_cases(s, run, NULL, get(record, "cases"));
+    if (error == 0)
+        error = add_meetings(s, run, record);
     json_array_foreach(get(get(record, "verdict"), "findings"), i, value)
     {
         if (error == 0)
@@ -389,6 +480,11 @@ bool lab_filter_has(const struct lab_filter *f, const json_t *c)
            (!given(f, "depth") || in_list(&s->depths, json_integer_value(get(c, "depth"))));
 }
 
+bool lab_filter_has_experiments(const struct lab_filter *f)
+{
+    return !given(f, "op") && !given(f, "size") && !given(f, "depth") && !given(f, "buffers");
+}
+
 static json_t *column(sqlite3_stmt *q, int at)
 {
     switch (sqlite3_column_type(q, at)) {
@@ -420,7 +516,7 @@ static int rows_of(struct lab_store *s, sqlite3_stmt *q, json_t *array)
 static bool asked_for(struct lab_store *s, const struct lab_filter *f, const json_t *run,
                       int *error)
 {
-    if (!given(f, "op") && !given(f, "size") && !given(f, "depth") && !given(f, "buffers"))
+    if (lab_filter_has_experiments(f))
         return true;
     sqlite3_stmt *q = NULL;
     json_t *cases = json_array(), *c;
@@ -441,9 +537,11 @@ static bool asked_for(struct lab_store *s, const struct lab_filter *f, const jso
 json_t *lab_store_list(struct lab_store *s, const struct lab_filter *f)
 {
     static const char sql[] =
-        "SELECT run, ended, transport, source, target, device, cases, paths, experiments, exit,"
+        "SELECT run, kind, ended, transport, source, target, device, cases, paths, experiments, "
+        "exit,"
         " summary, error FROM runs WHERE (?1 IS NULL OR transport = ?1) AND (?2 IS NULL OR device ="
-        " ?2) AND (?3 IS NULL OR source = ?3 OR target = ?3) AND (?4 IS NULL OR ended >= ?4)"
+        " ?2) AND (?3 IS NULL OR EXISTS (SELECT 1 FROM environment e WHERE e.run = runs.run AND"
+        " e.name = 'host' AND e.value = ?3)) AND (?4 IS NULL OR ended >= ?4)"
         " ORDER BY run DESC";
     sqlite3_stmt *q = NULL;
     json_t *all = json_array(), *found = json_array(), *run;

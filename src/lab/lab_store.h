@@ -14,7 +14,7 @@
 
 #include "lab/lab_settings.h"
 
-enum { LAB_STORE_VERSION = 2, LAB_STORE_MESSAGE_BYTES = PATH_MAX + LAB_MESSAGE_BYTES };
+enum { LAB_STORE_VERSION = 3, LAB_STORE_MESSAGE_BYTES = PATH_MAX + LAB_MESSAGE_BYTES };
 
 struct lab_store {
     sqlite3 *db;
@@ -40,8 +40,9 @@ int lab_store_open(struct lab_store *s, const char *file, bool make);
 void lab_store_close(struct lab_store *s);
 /* All of a record or nothing. 0 and *run, its number; or -errno. */
 int lab_store_add(struct lab_store *s, const json_t *record, int64_t *run);
-/* The runs, oldest first: [{"run", "ended", "transport", "source", "target", "device", "cases",
- * "paths", "experiments", "exit", "summary", "error"}]; NULL and s->message. */
+/* The runs, oldest first: [{"run", "kind", "ended", "transport", "source", "target", "device",
+ * "cases", "paths", "experiments", "exit", "summary", "error"}], of kind "run", or "mpi" with many
+ * ranks; NULL and s->message. */
 json_t *lab_store_list(struct lab_store *s, const struct lab_filter *f);
 /* The record of a run with its number as "run"; NULL and s->message. */
 json_t *lab_store_record(struct lab_store *s, int64_t run);
@@ -49,5 +50,7 @@ json_t *lab_store_record(struct lab_store *s, int64_t run);
 int lab_store_remove(struct lab_store *s, int64_t run);
 /* Is this case of a record asked for? */
 bool lab_filter_has(const struct lab_filter *f, const json_t *c);
+/* Are experiments? Not where certain cases are. */
+bool lab_filter_has_experiments(const struct lab_filter *f);
 
 #endif

@@ -131,6 +131,14 @@ static int send_next(struct stream *s, uint64_t *sent_ns)
     return error;
 }
 
+/* All before done are over. */
+static void tell_batches(const struct stream *s, struct lab_result *r)
+{
+    uint64_t begin = s->c->first + s->c->warmup;
+    if (s->done >= begin && lab_batches_due(s->done - begin, s->c->iterations))
+        lab_batches_end(&r->batches, lab_now_ns());
+}
+
 static int take_ack(struct stream *s, const struct lab_note *n, struct lab_result *r,
                     const uint64_t *sent_ns)
 {
@@ -140,6 +148,7 @@ static int take_ack(struct stream *s, const struct lab_note *n, struct lab_resul
     if (s->done >= s->c->first + s->c->warmup)
         lab_hist_add(&r->acknowledged, lab_now_ns() - sent_ns[slot]);
     s->done++;
+    tell_batches(s, r);
     return lab_case_from_pool(s->e, lab_slot_acknowledge(&s->e->rig.pool, slot, n->sequence));
 }
 
@@ -167,6 +176,7 @@ int lab_tcp_source(struct lab_end *e, const struct lab_case *c, struct lab_resul
     int error = 0;
     uint64_t begun_ns = 0, *sent_ns = calloc(e->rig.pool.slots, sizeof(*sent_ns));
     open_stream(&s, e, c, &r->source);
+    tell_batches(&s, r);
     while (error == 0 && s.done < s.end && sent_ns != NULL) {
         while (error == 0 && s.next < s.end && s.next - s.done < c->depth) {
             if (s.next == c->first + c->warmup)

@@ -86,10 +86,56 @@ def compared():
             bare = row["values"][0] / value if row["unit"] == "ns" else value / row["values"][0]
             demand(abs(bare - ratio) < 0.01 * bare + 0.001, f"{row}")
     out, _ = history("1", "1", "--json", "-")
-    marks = {m for row in json.loads(out)["rows"] for m in row["marks"]}
-    demand(marks == {"same"}, f"a run differs from itself: {marks}")
+    comparison = json.loads(out)
+    marks = {m for row in comparison["rows"] for m in row["marks"]}
+    demand(marks <= {"same", "unknown"}, f"a run differs from itself: {marks}")
+    p99 = [row["marks"] for row in comparison["rows"] if row["kind"] == "p99"]
+    demand(p99 == [["unknown"] * 2] * 3, f"40 messages have no p99: {p99}")
     out, _ = history("1", "4")
     demand("no case in common" in out, out)
+
+
+def batches():
+    """What tells how sure a throughput is: of TCP and RDMA, after the warm-up or without."""
+    for words in ([], ["--qps", "2", "--threads", "1,2"], ["--warmup", "0", "--depth", "4"]):
+        out, _ = lab("local", *QUICK, "--db", "none", "--json", "-", *words)
+        for c in json.loads(out)["cases"]:
+            times = c["batches_ns"]
+            demand(len(times) == 16 and all(t >= 0 for t in times) and sum(times) > 0, f"{c['op']}")
+            demand(sum(times) <= c["elapsed_ns"] * 1.01, f"{sum(times)} of {c['elapsed_ns']}")
+    out, _ = lab("local", *QUICK, "--db", "none", "--json", "-", "--iterations", "15")
+    demand(all("batches_ns" not in c for c in json.loads(out)["cases"]), "batches of nothing")
+
+
+def teams_apart(folder):
+    """Cases that only their queue pairs tell apart: rows, and names in a comparison."""
+    file = os.path.join(folder, "teams.db")
+    words = [*QUICK, "--qps", "1,2", "--threads", "1,2", "--numa", "near", "--db", file]
+    for _ in range(2):
+        lab("local", *words)
+    with sqlite3.connect(file) as db:
+        rows = db.execute("SELECT qps, threads, numa FROM cases WHERE run = 2 AND op = 'write'")
+        found = sorted(rows.fetchall())
+    db.close()
+    demand(found == [(1, 1, "near"), (2, 1, "near"), (2, 2, "near")], f"{found}")
+    out, _ = history("1", "2", "--db", file)
+    for name in ("1x2/1", "1x2/2", "direct/near"):
+        demand(name in out, f"no {name} in:\n{out}")
+
+
+def others_compared(folder):
+    """Experiments and paths."""
+    file = os.path.join(folder, "others.db")
+    for _ in range(2):
+        lab("experiment", "flag", "--iterations", "40", "--size", "64", "--db", file)
+    out, _ = history("1", "2", "--db", file)
+    demand("flag: " in out and "run 2: " in out, out)
+    for _ in range(2):
+        lab("path", "--op", "write,read", "--size", "4KiB", "--db", file)
+    out, _ = history("3", "4", "--db", file, "--json", "-")
+    rows = json.loads(out)["rows"]
+    demand([(r["part"], r["op"], r["marks"][1]) for r in rows] ==
+           [("path", "write", "unknown"), ("path", "read", "unknown")], f"{rows}")
 
 
 def pages(browser, folder):
@@ -196,8 +242,10 @@ def main():
     with tempfile.TemporaryDirectory(prefix="test-lab-history-") as folder:
         os.environ["XDG_STATE_HOME"] = os.path.join(folder, "state")
         if tap.run("kept", kept):
-            for case in (filters, shown_again, compared):
+            for case in (filters, shown_again, compared, batches):
                 tap.run(case.__name__, case)
+            tap.run("teams_apart", teams_apart, folder)
+            tap.run("others_compared", others_compared, folder)
             tap.run("browser", in_browser, tap, folder)
             tap.run("removed", removed)
             tap.run("mistakes", mistakes)

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lab_noise.h: how far a figure of a run may be from what it would be of very many messages, and
+ * whether two figures differ by more than that. All intervals hold 99 %. No IO.
+ */
+#ifndef LAB_LAB_NOISE_H
+#define LAB_LAB_NOISE_H
+
+#include <jansson.h>
+
+enum {
+    LAB_NOISE_CHANGE_PERCENT = 5, /* less is no change for anybody */
+    LAB_NOISE_SAME_PERCENT = 50,  /* "the same" is said where more than that can be excluded */
+};
+
+/* A figure, or a ratio of two, and between what it lies. value 0: there is none; low 0 and high
+ * infinite: no bound on that side. */
+struct lab_figure {
+    double value, low, high;
+};
+
+enum lab_mark { LAB_MARK_NONE, LAB_MARK_BETTER, LAB_MARK_WORSE, LAB_MARK_SAME, LAB_MARK_UNKNOWN };
+
+/* NULL of LAB_MARK_NONE. */
+const char *lab_noise_mark_name(enum lab_mark m);
+
+/* How many of a measure's samples count: messages that wait for the same thing tell the same, as do
+ * those that are under way at once. Told by the case's batches; without those each message under
+ * way is the same. */
+double lab_noise_effective(const json_t *c, const json_t *measure);
+/* Of the samples at and beside the share's place in order. effective: how many of them count. */
+struct lab_figure lab_noise_quantile(const json_t *measure, const char *name, double share,
+                                     double effective);
+/* Of the times that equal batches of messages took. */
+struct lab_figure lab_noise_throughput(const json_t *c);
+/* One sample tells nothing of others. */
+struct lab_figure lab_noise_single(double value);
+/* over / under. */
+struct lab_figure lab_noise_ratio(struct lab_figure over, struct lab_figure under);
+/* Of a ratio that is better when it is larger. */
+enum lab_mark lab_noise_mark(struct lab_figure ratio);
+
+#endif
