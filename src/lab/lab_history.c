@@ -15,6 +15,7 @@
 
 #include "lab/lab_compare.h"
 #include "lab/lab_html.h"
+#include "lab/lab_output.h"
 #include "lab/lab_path.h"
 #include "lab/lab_record.h"
 
@@ -79,6 +80,20 @@ int64_t lab_history_keep(const json_t *record, const char *db, char file[PATH_MA
         snprintf(message, LAB_STORE_MESSAGE_BYTES, "%s", s.message);
     lab_store_close(&s);
     return error != 0 ? error : run;
+}
+
+int lab_history_check(const char *db, char message[LAB_STORE_MESSAGE_BYTES])
+{
+    struct lab_store s;
+    if (db[0] == '\0' || strcmp(db, "none") == 0)
+        return 0;
+    int error = lab_store_open(&s, db, true);
+    if (error == 0)
+        error = lab_store_may_add(&s);
+    if (error != 0)
+        snprintf(message, LAB_STORE_MESSAGE_BYTES, "%s", s.message);
+    lab_store_close(&s);
+    return error;
 }
 
 static int64_t parse_count(const char *text)
@@ -193,28 +208,27 @@ static int find_runs(struct history *h)
     return 0;
 }
 
+static int write_file(const char *option, const char *file, int (*write)(const json_t *, FILE *),
+                      const json_t *data)
+{
+    int failed = lab_output_write(file, write, data);
+    return failed == 0 ? 0
+                       : complain(EXIT_FAILED, "--%s: cannot write '%s': %s", option, file,
+                                  strerror(-failed));
+}
+
 static int write_json(const struct history *h, const json_t *data)
 {
-    FILE *out = strcmp(h->json, "-") == 0 ? stdout : fopen(h->json, "we");
-    int failed = out == NULL ? -errno : lab_record_write(data, out);
-    if (out != NULL && out != stdout && fclose(out) != 0 && failed == 0)
-        failed = -errno;
-    return failed == 0
-               ? 0
-               : complain(EXIT_FAILED, "--json: cannot write '%s': %s", h->json, strerror(-failed));
+    if (strcmp(h->json, "-") != 0)
+        return write_file("json", h->json, lab_record_write, data);
+    int failed = lab_record_write(data, stdout);
+    return failed == 0 ? 0 : complain(EXIT_FAILED, "cannot write: %s", strerror(-failed));
 }
 
 static int write_html(const struct history *h, const json_t *data, bool comparison)
 {
-    FILE *out = fopen(h->html, "we");
-    int failed = out == NULL  ? -errno
-                 : comparison ? lab_html_write_comparison(data, out)
-                              : lab_html_write(data, out);
-    if (out != NULL && fclose(out) != 0 && failed == 0)
-        failed = -errno;
-    return failed == 0
-               ? 0
-               : complain(EXIT_FAILED, "--html: cannot write '%s': %s", h->html, strerror(-failed));
+    return write_file("html", h->html, comparison ? lab_html_write_comparison : lab_html_write,
+                      data);
 }
 
 static int write_run(const json_t *record, FILE *out)

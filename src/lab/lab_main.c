@@ -20,6 +20,7 @@
 #include "lab/lab_hub.h"
 #include "lab/lab_matrix.h"
 #include "lab/lab_net.h"
+#include "lab/lab_output.h"
 #include "lab/lab_path.h"
 #include "lab/lab_record.h"
 #include "lab/lab_session.h"
@@ -31,7 +32,6 @@ enum { EXIT_USAGE = 64, EXIT_UNAVAILABLE = 69, EXIT_FAILED = 70 };
 enum { OPTION_BASE = 256, MAX_OPTIONS = 64 };
 
 static struct lab_end end = {.listener = -1, .data = -1, .control = {.fd = -1}};
-static FILE *json_file, *html_file;
 static const char *role = ""; /* for messages of a local run's two processes */
 
 static int __attribute__((format(printf, 2, 3))) complain(int code, const char *format, ...)
@@ -76,25 +76,30 @@ static void parse(int argc, char **argv, unsigned roles, const char *doc)
         exit(complain(EXIT_USAGE, "--%s", message));
 }
 
-static FILE *open_output(const char *option, const char *file)
+static bool json_to_stdout(void)
 {
-    FILE *out = fopen(file, "we");
-    if (out == NULL)
-        exit(complain(EXIT_UNAVAILABLE, "--%s: cannot write '%s': %s", option, file,
-                      strerror(errno)));
-    return out;
+    return strcmp(end.settings.json, "-") == 0;
 }
 
-/* Before the run, so that none is for nothing. */
-static void open_outputs(void)
+static void check_output(const char *option, const char *file)
 {
-    const char *json = end.settings.json, *html = end.settings.html;
-    if (html[0] != '\0' && lab_html_missing() != NULL)
+    int error = file[0] == '\0' ? 0 : lab_output_check(file);
+    if (error != 0)
+        exit(complain(EXIT_UNAVAILABLE, "--%s: cannot write '%s': %s", option, file,
+                      strerror(-error)));
+}
+
+/* Before the run, so that none is for nothing; what is there stays until there is something new. */
+static void check_outputs(void)
+{
+    char message[LAB_STORE_MESSAGE_BYTES];
+    if (end.settings.html[0] != '\0' && lab_html_missing() != NULL)
         exit(complain(EXIT_UNAVAILABLE, "--html: %s", lab_html_missing()));
-    if (json[0] != '\0')
-        json_file = strcmp(json, "-") == 0 ? stdout : open_output("json", json);
-    if (html[0] != '\0')
-        html_file = open_output("html", html);
+    if (!json_to_stdout())
+        check_output("json", end.settings.json);
+    check_output("html", end.settings.html);
+    if (lab_history_check(end.settings.db, message) != 0)
+        exit(complain(EXIT_UNAVAILABLE, "--db: no run can be kept: %s", message));
 }
 
 static void show_progress(const struct lab_case *c, unsigned index, unsigned count)
@@ -132,13 +137,11 @@ static int write_text(const json_t *record, FILE *out)
     return failed;
 }
 
-/* What was written is on the disk only when closing it went well. code, or that it has failed. */
-static int write_file(const char *option, const char *name, FILE *out,
+/* code, or that it has failed. */
+static int write_file(const char *option, const char *name,
                       int (*write)(const json_t *record, FILE *out), const json_t *record, int code)
 {
-    int failed = write(record, out);
-    if (out != stdout && fclose(out) != 0 && failed == 0)
-        failed = -errno;
+    int failed = lab_output_write(name, write, record);
     return failed == 0 ? code
                        : complain(EXIT_FAILED, "--%s: cannot write '%s': %s", option, name,
                                   strerror(-failed));
@@ -152,13 +155,13 @@ static int write_record(const json_t *record, int (*write)(const json_t *record,
         broken_off
             ? EXIT_UNAVAILABLE
             : (int)json_integer_value(json_object_get(json_object_get(record, "verdict"), "exit"));
-    int failed = json_file == stdout ? 0 : write(record, stdout);
+    int failed = json_to_stdout() ? lab_record_write(record, stdout) : write(record, stdout);
     if (failed != 0)
         code = complain(EXIT_FAILED, "cannot write the report: %s", strerror(-failed));
-    if (json_file != NULL)
-        code = write_file("json", end.settings.json, json_file, lab_record_write, record, code);
-    if (html_file != NULL)
-        code = write_file("html", end.settings.html, html_file, lab_html_write, record, code);
+    if (end.settings.json[0] != '\0' && !json_to_stdout())
+        code = write_file("json", end.settings.json, lab_record_write, record, code);
+    if (end.settings.html[0] != '\0')
+        code = write_file("html", end.settings.html, lab_html_write, record, code);
     return code;
 }
 
@@ -169,7 +172,7 @@ static int keep(const json_t *record, int code)
     char file[PATH_MAX], message[LAB_STORE_MESSAGE_BYTES];
     const char *db = end.settings.db;
     int64_t run = lab_history_keep(record, db, file, message);
-    if (run > 0 && strcmp(end.settings.json, "-") != 0)
+    if (run > 0 && !json_to_stdout())
         printf("This is run %lld in %s; `verbena lab history' compares runs.\n", (long long)run,
                file);
     if (run < 0)
@@ -261,7 +264,7 @@ static int run_local(void)
 static int cmd_local(int argc, char **argv)
 {
     parse(argc, argv, LAB_ROLE_LOCAL, "Measures between two processes of this machine.");
-    open_outputs();
+    check_outputs();
     return run_local();
 }
 
@@ -295,7 +298,7 @@ static int cmd_path(int argc, char **argv)
           "Shows the path of one message of each operation between two processes of this machine, "
           "or to a machine where `verbena lab serve' waits.");
     lab_settings_for_path(&end.settings);
-    open_outputs();
+    check_outputs();
     return run_either();
 }
 
@@ -321,7 +324,7 @@ static int cmd_experiment(int argc, char **argv)
         return complain(EXIT_USAGE, "--%s", message);
     end.experiments_only = true;
     end.settings.baseline = 0;
-    open_outputs();
+    check_outputs();
     return run_either();
 }
 
@@ -334,7 +337,7 @@ static int cmd_run(int argc, char **argv)
         return complain(EXIT_USAGE, "--peer: is missing: where does `verbena lab serve' run?");
     if (end.settings.key[0] == '\0')
         read_key(key);
-    open_outputs();
+    check_outputs();
     return run_either();
 }
 
@@ -398,7 +401,7 @@ static int take_rank(const struct lab_ranks *ranks, int listener)
                    ? 0
                    : complain(EXIT_UNAVAILABLE, "rank %u: %s", ranks->own, message);
     }
-    open_outputs();
+    check_outputs();
     pid_t leader = getpid(), child = fork();
     if (child < 0)
         return complain(EXIT_UNAVAILABLE, "fork: %s", strerror(errno));

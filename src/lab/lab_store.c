@@ -181,6 +181,13 @@ int lab_store_open(struct lab_store *s, const char *file, bool make)
     return error != 0 ? error : migrate(s);
 }
 
+/* A file that may only be read is opened all the same, and so is one whose folder has no place for
+ * a journal: only a change tells. */
+int lab_store_may_add(struct lab_store *s)
+{
+    return execute(s, "BEGIN IMMEDIATE; CREATE TABLE may_add (x); ROLLBACK");
+}
+
 void lab_store_close(struct lab_store *s)
 {
     sqlite3_close(s->db); /* ends a transaction that was begun */

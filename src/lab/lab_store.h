@@ -38,6 +38,8 @@ bool lab_store_default(char out[PATH_MAX]);
  * one of a newer version refused. 0 or -errno and s->message; close it in both cases. */
 int lab_store_open(struct lab_store *s, const char *file, bool make);
 void lab_store_close(struct lab_store *s);
+/* Would it take a record? 0 or -errno; nothing is changed. */
+int lab_store_may_add(struct lab_store *s);
 /* All of a record or nothing. 0 and *run, its number; or -errno. */
 int lab_store_add(struct lab_store *s, const json_t *record, int64_t *run);
 /* The runs, oldest first: [{"run", "kind", "ended", "transport", "source", "target", "device",

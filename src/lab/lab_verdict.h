@@ -10,7 +10,8 @@
 
 #include "lab/lab_session.h"
 
-/* Exit codes. A threshold that no case could be held against is missed, too. What cannot be run has those of the program `verbena`: 64, 69, 70. */
+/* Exit codes. A threshold that no case could be held against is missed, too. What cannot be run has
+ * those of the program `verbena`: 64, 69, 70. */
 enum lab_exit { LAB_EXIT_PASSED = 0, LAB_EXIT_MISSED = 1, LAB_EXIT_WRONG_DATA = 2 };
 
 double lab_verdict_gbps(const struct lab_result *r);

@@ -302,26 +302,75 @@ def stranger_for_the_baseline():
 
 
 def full_disk(option, sizes, fits):
-    """However much of it fits: the run has failed, and says where."""
+    """However much of it fits: the run has failed, and says where; what was there before is whole.
+    A history that cannot even be made is told before the run."""
     words = [e2e.VERBENA, "lab", "local", *NO_TCP, "--depth", "1,2,4", option]
-    script = ('mount -t tmpfs -o size=$1 none "$2" && shift 2 && exec "$@"')
+    script = ('mount -t tmpfs -o size=$1 none "$2" && { [ -z "$3" ] || echo old >"$2/file"; } && '
+              'folder=$2 && shift 3 && "$@"; status=$?; cat "$folder/file" >&2; ls -A "$folder" >&2; '
+              'exit $status')
     full = 0
     with tempfile.TemporaryDirectory() as folder:
         for size in sizes:
             path = os.path.join(folder, "file")
-            inside = ["unshare", "-m", "sh", "-c", script, "sh", size, folder]
+            old = "" if option == "--db" else "old"
+            inside = ["unshare", "-m", "sh", "-c", script, "sh", size, folder, old]
             status, out, err = e2e.run([*inside, *words, path], LIMIT_SECONDS)
             if "this build has no charts" in err:
                 raise e2e.Skip("this build has no charts")
             if status == 0:
                 continue
             full += 1
+            if option == "--db":
+                before = "--db: no run can be kept: " in err
+                demand(status == (69 if before else 70), f"{size}: {status} {err}")
+                demand(before or "--db: the run is not kept: " in err, err)
+                demand(path in err and ("full" in err or before), err)
+                demand(before == ("Verdict: passed" not in out), "the report is lost, too")
+                continue
             demand(status == 70, f"{size}: {status} {err}")
-            says = f"{option}: cannot write '{path}': No space left on device"
-            says = "--db: the run is not kept: " if option == "--db" else says
-            demand(says in err and (path in err and "full" in err or option != "--db"), err)
+            demand(f"{option}: cannot write '{path}': No space left on device" in err, err)
+            demand(err.endswith("\nold\nfile\n"), f"what was there is lost, or more is there: {err}")
             demand("Verdict: passed" in out, "the report is lost, too")
         demand(full == len(sizes) - fits, f"{full} of {sizes} were full")
+
+
+def nothing_for_nothing():
+    """What cannot be written is told before the run, and what is there stays until its end."""
+    path = os.path.join(scratch().name, "old")
+    with open(path, "w", encoding="ascii") as file:
+        file.write("old")
+    read_only = os.path.join(scratch().name, "read-only.db")
+    command = [e2e.VERBENA, "lab", "local", *NO_TCP]
+    status, _, err = e2e.run([*command, "--db", read_only], LIMIT_SECONDS)
+    demand(status == 0, err)
+    rows = [
+        (["--json", "/none/file"], "--json: cannot write '/none/file': No such file or directory"),
+        (["--json", scratch().name], "Is a directory"),
+        (["--html", "/none/file"], "--html: "),
+        (["--db", "/proc/lab.db"], "--db: no run can be kept: '/proc/lab.db'"),
+        (["--db", path], f"--db: no run can be kept: '{path}' is no history"),
+    ]
+    for words, says in rows:
+        status, out, err = e2e.run([*command, *words, "--timeout", "3600s", "--iterations",
+                                    "900000000"], LIMIT_SECONDS)
+        demand(status == 69 and says in err and out == "", f"{words}: {status} {err}{out}")
+    for option in ("--json", "--html"):
+        status, _, err = e2e.run([*command, option, path, "--plant", "early-reuse"], LIMIT_SECONDS)
+        demand(status == 69, err)
+        with open(path, encoding="ascii") as file:
+            demand(file.read() == "old", f"{option}: emptied before the run")
+    with Process([*command, "--json", path, "--iterations", "900000000"]) as process:
+        wait_until(lambda: children(process.pid), 20, "the target's process")
+        process.popen.terminate()
+        process.wait(30)
+    with open(path, encoding="ascii") as file:
+        demand(file.read() == "old", "emptied by a run that was ended")
+    demand(not [n for n in os.listdir(scratch().name) if n.startswith(".")], "something is left")
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return file.read().split()
 
 
 def stdout_full():
@@ -382,6 +431,7 @@ def cases(tap):
     one("full_disk_json", full_disk, "--json", ("4k", "1m"), 1)
     one("full_disk_html", full_disk, "--html", ("4k", "64k", "256k", "8m"), 1)
     one("full_disk_db", full_disk, "--db", ("4k", "32k", "64k", "8m"), 1)
+    one("nothing_for_nothing", nothing_for_nothing)
     one("stdout_full", stdout_full)
     one("addresses", addresses)
     one("no_device", no_device)

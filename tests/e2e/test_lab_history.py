@@ -182,7 +182,7 @@ def mistakes():
 
 
 def not_kept(folder):
-    """The result is told all the same; the exit code tells of a history that was asked for."""
+    """Before the run where a history was asked for; else the result is told all the same."""
     broken, other, newer = (os.path.join(folder, name) for name in ("broken", "other", "newer"))
     with open(broken, "wb") as file:
         file.write(b"not a database " * 500)
@@ -201,9 +201,9 @@ def not_kept(folder):
         ("/proc/lab.db", "/proc/lab.db"),
     ):
         before = os.path.isfile(file) and open(file, "rb").read()
-        out, err = lab("local", *QUICK, "--db", file, status=70)
-        demand("Verdict:" in out, f"the result is lost:\n{out}")
-        demand("--db: the run is not kept:" in err and text in err and file in err, err)
+        out, err = lab("local", *QUICK, "--db", file, status=69)
+        demand(out == "", f"measured for nothing:\n{out}")
+        demand("--db: no run can be kept:" in err and text in err and file in err, err)
         demand((os.path.isfile(file) and open(file, "rb").read()) == before, f"{file} was changed")
     out, err = lab("local", *QUICK, env={"XDG_STATE_HOME": "/proc/nowhere"})
     demand("Verdict:" in out and "the run is not kept" in err, err)
@@ -214,7 +214,7 @@ def full_disk():
     if os.geteuid() != 0:
         raise Skip("only root may mount")
     with tempfile.TemporaryDirectory(prefix="test-lab-full-") as folder:
-        script = ('mount -t tmpfs -o size=128k none "$1" && head -c 120k /dev/zero >"$1/ballast" && '
+        script = ('mount -t tmpfs -o size=128k none "$1" && head -c 64k /dev/zero >"$1/ballast" && '
                   'shift && exec "$@"')
         command = ["unshare", "-m", "sh", "-c", script, "sh", folder, e2e.VERBENA, "lab", "local",
                    *QUICK, "--db", os.path.join(folder, "lab.db")]
@@ -223,8 +223,10 @@ def full_disk():
         if probe.returncode != 0:
             raise Skip(f"cannot mount: {probe.stderr.decode()}")
         status, out, err = e2e.run(command, LIMIT_SECONDS)
-        demand(status == 70 and "Verdict:" in out, f"{status}: {out[-300:]}")
-        demand("the run is not kept" in err and "lab.db" in err, err)
+        before = "no run can be kept" in err  # without room for its tables
+        demand(status == (69 if before else 70), f"{status}: {out[-300:]}")
+        demand(before or ("Verdict:" in out and "the run is not kept" in err), f"{out}{err}")
+        demand("lab.db" in err, err)
 
 
 def at_once(folder):

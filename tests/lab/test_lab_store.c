@@ -505,6 +505,25 @@ static void lab_store_default__follows_xdg(void **state)
     }
 }
 
+/* Asked before a run: nothing is changed by it, whatever the answer is. */
+static void lab_store_may_add__changes_nothing(void **state)
+{
+    (void)state;
+    struct lab_store s;
+    add("host");
+    assert_int_equal(lab_store_open(&s, file, true), 0);
+    assert_int_equal(lab_store_may_add(&s), 0);
+    assert_int_equal(lab_store_may_add(&s), 0);
+    lab_store_close(&s);
+    assert_int_equal(count("SELECT count(*) FROM runs"), 1);
+    assert_int_equal(count("SELECT count(*) FROM sqlite_master WHERE name = 'may_add'"), 0);
+    s = (struct lab_store){.file = file};
+    assert_int_equal(sqlite3_open_v2(file, &s.db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    assert_int_equal(lab_store_may_add(&s), -EROFS);
+    assert_non_null(strstr(s.message, file));
+    lab_store_close(&s);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -521,6 +540,7 @@ int main(void)
         CASE(lab_store_open__needs_a_file_to_read),
         CASE(lab_store_add__all_or_nothing),
         CASE(lab_store_add__from_many_processes),
+        CASE(lab_store_may_add__changes_nothing),
         cmocka_unit_test(lab_store_default__follows_xdg),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

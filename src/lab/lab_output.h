@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lab_output.h: files that reports go to. A file is the whole new report or what it was before:
+ * never empty, never half of one, whatever happens meanwhile.
+ */
+#ifndef LAB_LAB_OUTPUT_H
+#define LAB_LAB_OUTPUT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* Can it be written? Asked before a run, so that none is for nothing; changes nothing. 0 or -errno.
+ */
+int lab_output_check(const char *file);
+/* Puts what write() writes in its place. A device or a pipe is written to as it is. 0 or -errno. */
+int lab_output_write(const char *file, int (*write)(const json_t *data, FILE *out),
+                     const json_t *data);
+
+#endif
