@@ -209,7 +209,5 @@ int cmd_devices(int argc, char **argv)
     free(devices);
     if (verbose)
         print_path();
-    if (fflush(stdout) != 0)
-        tool_die(TOOL_FAILED, "cannot write: %s", strerror(errno));
     return TOOL_OK;
 }

@@ -178,7 +178,5 @@ int cmd_fabric_trace(int argc, char **argv)
     trace_reader_close(&r);
     if (got != 0)
         tool_die(TOOL_UNAVAILABLE, "%s", error.text);
-    if (fflush(stdout) != 0)
-        tool_die(TOOL_FAILED, "the output could not be written");
     return TOOL_OK;
 }

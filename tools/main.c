@@ -5,10 +5,14 @@
  * own options.
  */
 #include <argp.h>
+#include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tool.h"
 
@@ -31,6 +35,22 @@ noreturn void tool_die(enum tool_exit code, const char *format, ...)
     va_end(args);
     fputc('\n', stderr);
     exit(code);
+}
+
+/* At the end of every command, and of all help: what could not be written is lost, and that is no
+ * success. Who closed stdout beforehand, and was told nothing, lost nothing. */
+static void close_stdout(void)
+{
+    bool failed = ferror(stdout) != 0, pending = __fpending(stdout) != 0;
+    errno = 0;
+    if (fclose(stdout) != 0 && (pending || errno != EBADF))
+        failed = true;
+    if (!failed)
+        return;
+    fprintf(stderr, "verbena: cannot write to standard output%s%s\n", errno != 0 ? ": " : "",
+            errno != 0 ? strerror(errno) : "");
+    fflush(NULL);
+    _exit(TOOL_FAILED);
 }
 
 static const struct tool_command *find_command(const char *name)
@@ -125,6 +145,7 @@ static int help(int argc, char **argv)
 int main(int argc, char **argv)
 {
     int first = 0;
+    atexit(close_stdout);
     argp_err_exit_status = TOOL_USAGE;
     argp_parse(&main_argp, argc, argv, ARGP_IN_ORDER, NULL, &first);
     if (first == 0)

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -44,6 +45,21 @@ static int __attribute__((format(printf, 2, 3))) complain(int code, const char *
     va_end(args);
     fputc('\n', stderr);
     return code;
+}
+
+/* At the end, help included: what could not be written is lost, and that is no success. */
+static void close_stdout(void)
+{
+    bool failed = ferror(stdout) != 0, pending = __fpending(stdout) != 0;
+    errno = 0;
+    if (fclose(stdout) != 0 && (pending || errno != EBADF))
+        failed = true;
+    if (!failed)
+        return;
+    fprintf(stderr, "verbena lab: cannot write to standard output%s%s\n", errno != 0 ? ": " : "",
+            errno != 0 ? strerror(errno) : "");
+    fflush(NULL);
+    _exit(EXIT_FAILED);
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -483,6 +499,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
+    atexit(close_stdout);
     argp_err_exit_status = EXIT_USAGE;
     signal(SIGPIPE, SIG_IGN);
     for (unsigned i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++) {

@@ -268,9 +268,47 @@ def no_device():
     told(["devices"], UNAVAILABLE, "no device", inside=["unshare", "--net", "--"])
 
 
-def devices_write_error():
-    status, _, errors = run(["sh", "-c", f'exec "{VERBENA}" devices >/dev/full'])
-    demand(status == 70 and "cannot write" in errors, f"exit code {status}: {errors}")
+# By command: words after which it prints, beside those that ask for help. `run` prints nothing.
+PRINTS = {
+    "run": [],
+    "devices": [["devices"], ["devices", "-v"]],
+    "lab": [["lab", "local", "--size", "8", "--iterations", "10", "--baseline", "off"]],
+    "fabric": [["fabric", "trace", "TRACE", "--format", word] for word in ("text", "csv", "json")]
+    + [["fabric", "run", "SCENARIO", "--out", "OUT"]],
+}
+LAB = ("local", "path", "experiment", "serve", "run", "mpi", "history", "key")
+
+
+def stdout_full(folder):
+    """What could not be written is lost: no command, and no help, ends as if nothing was wrong."""
+    _, out, _ = run([VERBENA, "help"])
+    listed = re.findall(r"^  (\w+) +\S", out.split("Commands:")[1], re.M)
+    demand(set(listed) == {*PRINTS, "help"}, f"which of {listed} print what?")
+    trace, results = os.path.join(folder, "trace"), os.path.join(folder, "out")
+    scenario = os.path.join(e2e.ROOT, "examples", "scenarios", "mtu-mismatch.yaml")
+    run([VERBENA, "fabric", "run", scenario, "--out", results, "--trace", trace], 60)
+    rows = [["--version"], ["--help"], ["help"], ["fabric", "trace", "--help"]]
+    rows += [["help", name] for name in PRINTS] + [[name, "--help"] for name in PRINTS]
+    rows += [["lab", name, "--help"] for name in LAB] + sum(PRINTS.values(), [])
+    names = {"TRACE": trace, "SCENARIO": scenario, "OUT": results}
+    for words in rows:
+        words = [names.get(word, word) for word in words]
+        status, _, errors = run(["sh", "-c", 'exec "$0" "$@" >/dev/full', VERBENA, *words], 60)
+        demand(status == 70, f"{words}: exit code {status}: {errors}")
+        demand("cannot write to standard output: No space left" in errors, f"{words}: {errors}")
+
+
+def stdout_closed():
+    """Nobody listens: an error for who has something to say, nothing for who has not."""
+    closed = ["sh", "-c", 'exec "$0" "$@" >&-', VERBENA]
+    status, _, errors = run([*closed, "devices"])
+    demand(status == 70 and "standard output: Bad file descriptor" in errors, f"{status} {errors}")
+    status, _, errors = run([*closed, "run", "true"])
+    demand(status == 0 and not errors, f"{status} {errors}")
+    status, _, errors = run([*closed, "run", "--stats=/dev/null", "true"])
+    demand(status == 0 and not errors, f"{status} {errors}")
+    status, _, errors = run([*closed, "walk"])
+    demand(status == USAGE and "standard output" not in errors, f"{status} {errors}")
 
 
 def holder():
@@ -395,7 +433,7 @@ def cases(tap):
         preload,
         signals_reach_it,
         no_device,
-        devices_write_error,
+        stdout_closed,
         holder,
         stats,
         stats_file_goes,
@@ -405,7 +443,13 @@ def cases(tap):
         every_option_documented,
     ):
         tap.run(function.__name__, function)
-    for function in (cannot_work, privileged_programs, library_missing, folder_with_space):
+    for function in (
+        stdout_full,
+        cannot_work,
+        privileged_programs,
+        library_missing,
+        folder_with_space,
+    ):
         with tempfile.TemporaryDirectory() as folder:
             tap.run(function.__name__, function, folder)
     for page in sorted(glob.glob(os.path.join(MAN, "*.scd"))):
