@@ -166,6 +166,19 @@ struct fabric_trace {
 };
 _Static_assert(sizeof(struct fabric_trace) == 32, "traces are long");
 
+/* Where to it goes, and what of it is wanted. Whoever hands it to the fabric keeps it. */
+struct fabric_tracer {
+    struct fabric_trace *event; /* event[0 .. count) are there, count < room */
+    uint32_t count, room;
+    /* Called when count has become room: takes them, and makes count 0. It may set another room. */
+    void (*full)(void *arg);
+    void *arg;
+    bool selective;      /* not all by what follows */
+    uint16_t priorities; /* mask; bit FABRIC_PRIORITIES: what is of all */
+    /* A bit each, NULL: whichever. Ports as in fabric_port_result; what has no flow is of none. */
+    const uint64_t *port, *flow;
+};
+
 struct fabric;
 
 struct fabric_config {
@@ -189,10 +202,8 @@ struct fabric_config {
     void (*on_pfc)(void *arg, uint64_t time_ps, uint32_t node, uint32_t port, unsigned priority,
                    uint32_t quanta);
     void *on_pfc_arg;
-    /* What happens, as it does; of kinds in the mask only. */
-    uint32_t trace_kinds;
-    void (*on_trace)(void *arg, const struct fabric_trace *e);
-    void *on_trace_arg;
+    uint32_t trace_kinds; /* mask: of what happens is traced */
+    struct fabric_tracer *tracer;
     /* Called sample_ps after the beginning, and then after as many ps as it returns (0: never
      * again), to look at the fabric; nothing of the run depends on it. May be NULL. */
     uint64_t (*on_sample)(void *arg, struct fabric *f);

@@ -26,6 +26,7 @@ enum {
     AT_NODES = 32,
     HEADER_BYTES = 64,
     VERSION = 1,
+    CHUNK_BYTES = 256 << 10,
 };
 static const char magic[8] = {'V', 'B', 'N', 'A', 'T', 'R', 'C', '\n'};
 
@@ -48,10 +49,6 @@ static uint64_t base_of(uint32_t nodes)
 
 static void build_event(const struct fabric_trace *e, uint8_t out[TRACE_EVENT_BYTES])
 {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    memcpy(out, e, TRACE_EVENT_BYTES); /* what the lines below would do, in half the time */
-    return;
-#endif
     put_le64(out, e->time_ps);
     put_le32(out + 8, e->node);
     put_le32(out + 12, e->port);
@@ -92,31 +89,30 @@ static void write_at(struct trace_writer *w, uint64_t at, const void *bytes, siz
     }
 }
 
-/* What is in the buffer, in one piece or, where the ring ends, in two. */
-static void flush(struct trace_writer *w)
+/* Up to where the file's next CHUNK_BYTES begin: the system has pages of them at once for half of
+ * what it asks for pieces of them; or up to where the ring ends. */
+static uint32_t room(const struct trace_writer *w)
 {
-    uint64_t n = w->events - w->first;
-    while (n > 0) {
-        uint64_t place = w->first % w->capacity, part = n;
-        if (part > w->capacity - place)
-            part = w->capacity - place;
-        const uint8_t *from =
-            w->buffer + (w->first % TRACE_BUFFER_EVENTS) * (uint64_t)TRACE_EVENT_BYTES;
-        write_at(w, w->base + place * TRACE_EVENT_BYTES, from, (size_t)part * TRACE_EVENT_BYTES);
-        w->first += part;
-        n -= part;
-    }
+    uint64_t place = w->events % w->capacity, at = w->base + place * TRACE_EVENT_BYTES;
+    uint64_t n = (CHUNK_BYTES - at % CHUNK_BYTES) / TRACE_EVENT_BYTES;
+    return (uint32_t)(n < w->capacity - place ? n : w->capacity - place);
 }
 
-static void note(void *arg, const struct fabric_trace *e)
+static void flush(void *arg)
 {
     struct trace_writer *w = arg;
-    if (!w->all && !trace_filter_takes(&w->filter, e))
-        return;
-    uint64_t at = w->events++ % TRACE_BUFFER_EVENTS;
-    build_event(e, w->buffer + at * TRACE_EVENT_BYTES);
-    if (at == TRACE_BUFFER_EVENTS - 1)
-        flush(w);
+    struct fabric_tracer *t = &w->tracer;
+    uint64_t place = w->events % w->capacity;
+    /* In memory an event is what it is in the file, where bytes go the same way. */
+    for (uint32_t i = 0; __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ && i < t->count; i++) {
+        const struct fabric_trace e = t->event[i];
+        build_event(&e, (uint8_t *)&t->event[i]);
+    }
+    write_at(w, w->base + place * TRACE_EVENT_BYTES, t->event,
+             (size_t)t->count * TRACE_EVENT_BYTES);
+    w->events += t->count;
+    t->count = 0;
+    t->room = room(w);
 }
 
 static void write_header(struct trace_writer *w, const struct scenario *s)
@@ -140,40 +136,51 @@ static bool fail(struct scenario_error *error, const char *path, const char *wha
     return false;
 }
 
+/* That a frame came in follows from when it left: half the cost for nothing new. */
+static uint32_t kinds_of(const struct trace_filter *filter)
+{
+    uint32_t kinds = 0;
+    for (uint32_t i = 0; i < FABRIC_TRACE_KINDS; i++)
+        if (trace_ranges_take(&filter->kind, i) && (filter->kind.count > 0 || i != TRACE_ARRIVE))
+            kinds |= UINT32_C(1) << i;
+    return kinds;
+}
+
+static void let_go(struct trace_writer *w)
+{
+    trace_mask_free(&w->mask);
+    free(w->tracer.event);
+    free(w->path);
+}
+
 bool trace_writer_open(struct trace_writer *w, const char *path, uint64_t bytes,
                        const struct trace_filter *filter, struct scenario *s,
                        struct scenario_error *error)
 {
-    *w = (struct trace_writer){.filter = *filter, .path = strdup(path)};
+    *w = (struct trace_writer){.path = strdup(path), .fd = -1};
     w->capacity = bytes / TRACE_EVENT_BYTES;
     if (w->capacity == 0)
         w->capacity = 1;
     w->base = base_of(s->topology.nodes);
-    w->buffer = malloc((size_t)TRACE_BUFFER_EVENTS * TRACE_EVENT_BYTES);
-    w->fd = -1;
-    if (w->buffer != NULL && w->path != NULL)
+    w->tracer.event = malloc(CHUNK_BYTES);
+    if (w->tracer.event != NULL && w->path != NULL && trace_mask_make(&w->mask, filter, s))
         w->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (w->fd < 0) {
         fail(error, path, strerror(errno));
-        free(w->buffer);
-        free(w->path);
+        let_go(w);
         return false;
     }
     write_header(w, s);
-    w->all =
-        filter->node.count + filter->port.count + filter->priority.count + filter->flow.count == 0;
-    /* That a frame came in follows from when it left: half the cost for nothing new. */
-    s->config.trace_kinds = UINT32_MAX;
-    if (filter->kind.count == 0)
-        s->config.trace_kinds = ~(UINT32_C(1) << TRACE_ARRIVE);
-    for (unsigned i = 0; i < FABRIC_TRACE_KINDS && filter->kind.count > 0; i++) {
-        const struct fabric_trace e = {.kind = (uint8_t)i};
-        const struct trace_filter only = {.kind = filter->kind};
-        if (!trace_filter_takes(&only, &e))
-            s->config.trace_kinds &= ~(UINT32_C(1) << i);
-    }
-    s->config.on_trace = note;
-    s->config.on_trace_arg = w;
+    w->tracer.room = room(w);
+    w->tracer.full = flush;
+    w->tracer.arg = w;
+    w->tracer.selective =
+        filter->node.count + filter->port.count + filter->priority.count + filter->flow.count > 0;
+    w->tracer.priorities = w->mask.priorities;
+    w->tracer.port = w->mask.port;
+    w->tracer.flow = w->mask.flow;
+    s->config.trace_kinds = kinds_of(filter);
+    s->config.tracer = &w->tracer;
     return true;
 }
 
@@ -186,8 +193,7 @@ bool trace_writer_close(struct trace_writer *w, struct scenario_error *error)
     if (close(w->fd) != 0 && w->error == 0)
         w->error = errno;
     bool ok = w->error == 0 || fail(error, w->path, strerror(w->error));
-    free(w->buffer);
-    free(w->path);
+    let_go(w);
     return ok;
 }
 

@@ -12,7 +12,6 @@
 enum {
     TRACE_EVENT_BYTES = 32,
     TRACE_RANGES = 16, /* of each field of a filter */
-    TRACE_BUFFER_EVENTS = 2048,
 };
 
 /* Which events: each field's ranges, any if it has none. */
@@ -34,6 +33,19 @@ struct trace_names {
 bool trace_filter_add(struct trace_filter *filter, const char *text,
                       const struct trace_names *names, struct scenario_error *error);
 bool trace_filter_takes(const struct trace_filter *filter, const struct fabric_trace *e);
+bool trace_ranges_take(const struct trace_ranges *r, uint32_t v);
+
+/* A filter as struct fabric_tracer has it, for the ports and flows of a scenario; without its
+ * kinds. */
+struct trace_mask {
+    uint16_t priorities;
+    uint64_t *port, *flow; /* NULL: whichever */
+};
+
+/* false: no memory; nothing is left to free. */
+bool trace_mask_make(struct trace_mask *m, const struct trace_filter *filter,
+                     const struct scenario *s);
+void trace_mask_free(struct trace_mask *m);
 /* NULL: no such kind. */
 const char *trace_kind_name(unsigned kind);
 const char *trace_frame_name(unsigned frame);
@@ -41,17 +53,15 @@ const char *trace_frame_name(unsigned frame);
 struct trace_writer {
     int fd;
     char *path;
-    struct trace_filter filter;
-    bool all;                  /* the filter takes whatever is of the kinds that it takes */
-    uint64_t capacity, events; /* room; taken in all */
-    uint64_t first;            /* of those in the buffer, by number */
+    struct fabric_tracer tracer; /* what the fabric fills */
+    struct trace_mask mask;
+    uint64_t capacity, events; /* room; taken in all, without those that wait in the tracer */
     uint64_t base;             /* where events begin in the file */
-    uint8_t *buffer;
-    int error; /* errno of the first write that failed */
+    int error;                 /* errno of the first write that failed */
 };
 
-/* Opens the file and sets the scenario's callback. bytes: of events at most, a ring. A filter that
- * names no kinds takes all but arrivals. false and *error. */
+/* Opens the file and sets the scenario's tracer; w stays where it is. bytes: of events at most, a
+ * ring. A filter that names no kinds takes all but arrivals. false and *error. */
 bool trace_writer_open(struct trace_writer *w, const char *path, uint64_t bytes,
                        const struct trace_filter *filter, struct scenario *s,
                        struct scenario_error *error);

@@ -2,6 +2,7 @@
 /*
  * trace_filter.c: which events of a trace are wanted: fields with values, or ranges of numbers.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +140,7 @@ bool trace_filter_add(struct trace_filter *filter, const char *text,
     }
 }
 
-static bool within(const struct trace_ranges *r, uint32_t v)
+bool trace_ranges_take(const struct trace_ranges *r, uint32_t v)
 {
     for (unsigned i = 0; i < r->count; i++)
         if (v >= r->from[i] && v <= r->to[i])
@@ -149,6 +150,71 @@ static bool within(const struct trace_ranges *r, uint32_t v)
 
 bool trace_filter_takes(const struct trace_filter *f, const struct fabric_trace *e)
 {
-    return within(&f->kind, e->kind) && within(&f->node, e->node) && within(&f->port, e->port) &&
-           within(&f->priority, e->priority) && within(&f->flow, e->flow);
+    return trace_ranges_take(&f->kind, e->kind) && trace_ranges_take(&f->node, e->node) &&
+           trace_ranges_take(&f->port, e->port) && trace_ranges_take(&f->priority, e->priority) &&
+           trace_ranges_take(&f->flow, e->flow);
+}
+
+static uint64_t *bits_create(uint64_t n)
+{
+    return calloc((size_t)(n / 64 + 1), sizeof(uint64_t));
+}
+
+static void bits_set(uint64_t *bits, uint64_t i)
+{
+    bits[i / 64] |= UINT64_C(1) << (i % 64);
+}
+
+/* The fabric counts ports node by node. */
+static bool mask_ports(struct trace_mask *m, const struct trace_filter *filter,
+                       const struct fabric_topology *t)
+{
+    if (filter->node.count + filter->port.count == 0)
+        return true;
+    uint32_t *ports = calloc(t->nodes + (size_t)1, sizeof(*ports));
+    m->port = bits_create(2 * (uint64_t)t->links);
+    bool ok = ports != NULL && m->port != NULL;
+    for (uint32_t i = 0; ok && i < t->links; i++) {
+        ports[t->link[i].node[0]]++;
+        ports[t->link[i].node[1]]++;
+    }
+    uint64_t at = 0;
+    for (uint32_t i = 0; ok && i < t->nodes; i++)
+        for (uint32_t port = 0; port < ports[i]; port++, at++)
+            if (trace_ranges_take(&filter->node, i) && trace_ranges_take(&filter->port, port))
+                bits_set(m->port, at);
+    free(ports);
+    return ok;
+}
+
+static bool mask_flows(struct trace_mask *m, const struct trace_filter *filter, uint32_t flows)
+{
+    if (filter->flow.count == 0)
+        return true;
+    m->flow = bits_create(flows);
+    for (uint32_t i = 0; m->flow != NULL && i < flows; i++)
+        if (trace_ranges_take(&filter->flow, i))
+            bits_set(m->flow, i);
+    return m->flow != NULL;
+}
+
+bool trace_mask_make(struct trace_mask *m, const struct trace_filter *filter,
+                     const struct scenario *s)
+{
+    *m = (struct trace_mask){0};
+    for (uint32_t i = 0; i <= FABRIC_PRIORITIES; i++)
+        if (trace_ranges_take(&filter->priority, i))
+            m->priorities |= (uint16_t)(1u << i);
+    if (mask_ports(m, filter, &s->topology) && mask_flows(m, filter, s->flows))
+        return true;
+    trace_mask_free(m);
+    errno = ENOMEM;
+    return false;
+}
+
+void trace_mask_free(struct trace_mask *m)
+{
+    free(m->port);
+    free(m->flow);
+    *m = (struct trace_mask){0};
 }

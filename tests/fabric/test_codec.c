@@ -120,14 +120,18 @@ static void build__cnp(void **state)
 }
 
 struct cnps {
+    struct fabric_tracer tracer;
+    struct fabric_trace event; /* one at a time */
     uint64_t last_ps[8];
     uint32_t n;
 };
 
 /* V21: of one flow they leave 50 us apart at least. */
-static void note_cnp(void *arg, const struct fabric_trace *e)
+static void note_cnp(void *arg)
 {
     struct cnps *c = arg;
+    const struct fabric_trace *e = &c->event;
+    c->tracer.count = 0;
     if (e->frame != PACKET_CNP || e->node == 7) /* the switch sends them on */
         return;
     uint64_t *last = &c->last_ps[e->flow];
@@ -140,14 +144,15 @@ static void engine__cnps_apart(void **state)
 {
     (void)state;
     struct rig r;
-    struct cnps c = {0};
+    struct cnps c = {
+        .tracer = {.event = &c.event, .room = 1, .full = note_cnp, .arg = &c}
+    };
     star(&r, 7, true);
     r.config.hosts.cc = "dcqcn-paper";
     r.config.switches.kmin_bytes = 5000;
     r.config.switches.kmax_bytes = 20000;
     r.config.trace_kinds = 1u << TRACE_SEND;
-    r.config.on_trace = note_cnp;
-    r.config.on_trace_arg = &c;
+    r.config.tracer = &c.tracer;
     for (uint32_t i = 0; i < 6; i++)
         rig_flow(&r, i, 6, 2000000);
     assert_int_equal(rig_run(&r), FABRIC_FINISHED);

@@ -4,15 +4,18 @@
  */
 #include "rig.h"
 
+enum { ROOM = 3 };
+
 struct seen {
+    struct fabric_tracer tracer;
+    struct fabric_trace event[ROOM];
     uint64_t n[FABRIC_TRACE_KINDS];
     uint64_t last_ps, hash;
     struct fabric_trace last[FABRIC_TRACE_KINDS];
 };
 
-static void note(void *arg, const struct fabric_trace *e)
+static void note(struct seen *s, const struct fabric_trace *e)
 {
-    struct seen *s = arg;
     assert_true(e->time_ps >= s->last_ps);
     assert_true(e->kind < FABRIC_TRACE_KINDS);
     s->last_ps = e->time_ps;
@@ -22,6 +25,25 @@ static void note(void *arg, const struct fabric_trace *e)
         s->hash = (s->hash ^ ((const uint8_t *)e)[i]) * UINT64_C(0x100000001b3);
 }
 
+/* Of the end too: what is left then. */
+static void take(void *arg)
+{
+    struct seen *s = arg;
+    assert_in_range(s->tracer.count, 0, ROOM);
+    for (uint32_t i = 0; i < s->tracer.count; i++)
+        note(s, &s->event[i]);
+    s->tracer.count = 0;
+}
+
+static void trace(struct rig *r, struct seen *s, uint32_t kinds)
+{
+    *s = (struct seen){
+        .tracer = {.event = s->event, .room = ROOM, .full = take, .arg = s}
+    };
+    r->config.trace_kinds = kinds;
+    r->config.tracer = &s->tracer;
+}
+
 /* Losses, marks, pauses, a link that flaps, a watchdog that bites, and one flow that fails. */
 static void prepare(struct rig *r, struct seen *seen, bool engine, uint32_t kinds)
 {
@@ -29,7 +51,6 @@ static void prepare(struct rig *r, struct seen *seen, bool engine, uint32_t kind
         {30 * FABRIC_US, 1, false},
         {90 * FABRIC_US, 1, true },
     };
-    memset(seen, 0, sizeof(*seen));
     rig_star(r, 4, 100, 1000);
     r->config.hosts.engine = engine;
     r->config.hosts.timeout_ps = 200 * FABRIC_US;
@@ -38,9 +59,7 @@ static void prepare(struct rig *r, struct seen *seen, bool engine, uint32_t kind
     r->config.switches.kmax_bytes = 50000;
     r->config.fault = faults;
     r->config.faults = 2;
-    r->config.trace_kinds = kinds;
-    r->config.on_trace = note;
-    r->config.on_trace_arg = seen;
+    trace(r, seen, kinds);
     r->link[3].loss_ppm = 1000;
     for (uint32_t i = 0; i < 3; i++)
         rig_flow(r, i, 3, 400000);
@@ -56,6 +75,7 @@ static void trace__adds_up(void **state)
         struct seen s;
         prepare(&r, &s, engine == 1, UINT32_MAX);
         assert_int_equal(rig_run(&r), engine ? FABRIC_FAILED : FABRIC_FINISHED);
+        take(&s);
         assert_int_equal(s.n[TRACE_ARRIVE], r.totals.link_hops);
         assert_true(s.n[TRACE_SEND] >= s.n[TRACE_ARRIVE]);
         assert_int_equal(s.n[TRACE_DROP], r.totals.drops);
@@ -99,6 +119,7 @@ static void trace__changes_nothing(void **state)
         prepare(&r, &s, true, run == 0 ? 0 : UINT32_MAX);
         r.config.bytes = run == 3;
         assert_int_equal(rig_run(&r), FABRIC_FAILED);
+        take(&s);
         totals[run] = r.totals;
         hash[run] = s.hash;
         rig_end(&r);
@@ -117,28 +138,90 @@ static void trace__kinds_asked_for(void **state)
     struct seen s;
     prepare(&r, &s, false, 1u << TRACE_DROP | 1u << TRACE_FINISH);
     assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+    take(&s);
     for (unsigned i = 0; i < FABRIC_TRACE_KINDS; i++)
         assert_true((s.n[i] > 0) == (i == TRACE_DROP || i == TRACE_FINISH));
     rig_end(&r);
+}
+
+struct want {
+    uint64_t port, flow; /* masks; 0: there is none */
+    uint16_t priorities;
+    uint32_t some;                          /* mask of kinds that there are; 0: there is nothing */
+    int node, node_port, of_flow, priority; /* of all; -1: whichever */
+};
+
+static void check_wanted(const struct seen *s, const struct want *w)
+{
+    for (unsigned k = 0; k < FABRIC_TRACE_KINDS; k++) {
+        const struct fabric_trace *e = &s->last[k];
+        assert_true(s->n[k] > 0 || (w->some >> k & 1) == 0);
+        assert_true(s->n[k] == 0 || w->some != 0);
+        if (s->n[k] == 0)
+            continue;
+        assert_true(w->node < 0 || e->node == (uint32_t)w->node);
+        assert_true(w->node_port < 0 || e->port == (uint32_t)w->node_port);
+        assert_true(w->of_flow < 0 || e->flow == (uint32_t)w->of_flow);
+        assert_true(w->priority < 0 || e->priority == w->priority);
+    }
+}
+
+/* Ports 0 to 3 are the hosts', 4 to 7 those of the switch, which is node 4. */
+static void trace__wanted_only(void **state)
+{
+    (void)state;
+    enum {
+        SEND = 1 << TRACE_SEND,
+        MARK = 1 << TRACE_MARK,
+        PAUSE = 1 << TRACE_PAUSE,
+        START = 1 << TRACE_START,
+        DOWN = 1 << TRACE_DOWN,
+    };
+    static const struct want rows[] = {
+        {1 << 7, 0,      0x1ff,  SEND | MARK,  4,  3,  -1, -1},
+        {1 << 2, 0,      0x1ff,  SEND | PAUSE, 2,  0,  -1, -1},
+        {0,      1 << 1, 0x1ff,  SEND | START, -1, -1, 1,  -1},
+        {0,      0,      1 << 3, SEND | PAUSE, -1, -1, -1, 3 },
+        {0,      0,      1 << 8, SEND | DOWN,  -1, -1, -1, 8 },
+        {1 << 7, 1 << 1, 1 << 3, SEND | MARK,  4,  3,  1,  3 },
+        {0,      1 << 1, 1 << 8, 0,            -1, -1, -1, -1},
+        {1 << 7, 1 << 3, 0x1ff,  0,            -1, -1, -1, -1},
+        {1 << 9, 0,      0x1ff,  0,            -1, -1, -1, -1},
+        {0,      1 << 9, 0x1ff,  0,            -1, -1, -1, -1},
+        {0,      0,      0,      0,            -1, -1, -1, -1},
+        {0,      0,      1 << 0, 0,            -1, -1, -1, -1},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig r;
+        struct seen s;
+        prepare(&r, &s, false, UINT32_MAX);
+        s.tracer.selective = true;
+        s.tracer.priorities = rows[i].priorities;
+        s.tracer.port = rows[i].port != 0 ? &rows[i].port : NULL;
+        s.tracer.flow = rows[i].flow != 0 ? &rows[i].flow : NULL;
+        assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+        take(&s);
+        check_wanted(&s, &rows[i]);
+        rig_end(&r);
+    }
 }
 
 static void trace__storms(void **state)
 {
     (void)state;
     struct rig r;
-    struct seen s = {0};
+    struct seen s;
     rig_star(&r, 2, 100, 1000);
     r.config.watchdog = WATCHDOG_DROP;
     r.config.detect_ps = 10 * FABRIC_US;
     r.config.restore_ps = 10 * FABRIC_US;
-    r.config.trace_kinds = 1u << TRACE_STORM;
-    r.config.on_trace = note;
-    r.config.on_trace_arg = &s;
+    trace(&r, &s, 1u << TRACE_STORM);
     rig_flow(&r, 0, 1, 100000);
     rig_make(&r);
     uint32_t port = r.f->port[1].peer; /* the switch's, towards the receiver */
     pause_received(r.f, port, 1 << 3, 0, 0xffff);
     rig_until(&r, FABRIC_MS);
+    take(&s);
     fabric_totals(r.f, &r.totals);
     assert_true(r.totals.storms > 0);
     assert_int_equal(s.n[TRACE_STORM], r.totals.storms);
@@ -151,9 +234,8 @@ static void trace__storms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trace__adds_up),
-        cmocka_unit_test(trace__changes_nothing),
-        cmocka_unit_test(trace__kinds_asked_for),
+        cmocka_unit_test(trace__adds_up),         cmocka_unit_test(trace__changes_nothing),
+        cmocka_unit_test(trace__kinds_asked_for), cmocka_unit_test(trace__wanted_only),
         cmocka_unit_test(trace__storms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

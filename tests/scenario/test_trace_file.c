@@ -46,9 +46,14 @@ static void write_events(const char *path, uint64_t bytes, const struct trace_fi
     scenario_of_three(&s);
     assert_true(trace_writer_open(&w, path, bytes, filter, &s, &e));
     for (uint64_t i = 0; i < n; i++) {
-        struct fabric_trace t = event(i);
-        if ((s.config.trace_kinds >> t.kind & 1) != 0)
-            s.config.on_trace(s.config.on_trace_arg, &t);
+        struct fabric_tracer *t = s.config.tracer;
+        struct fabric_trace one = event(i);
+        if ((s.config.trace_kinds >> one.kind & 1) == 0)
+            continue;
+        assert_in_range(t->count, 0, t->room - 1);
+        t->event[t->count++] = one;
+        if (t->count == t->room)
+            t->full(t->arg);
     }
     if (!trace_writer_close(&w, &e))
         fail_msg("%s", e.text);
@@ -61,17 +66,24 @@ static void reader__gets_the_last(void **state)
     static const struct {
         uint64_t room, events;
     } rows[] = {
-        {100,  0   },
-        {100,  1   },
-        {100,  99  },
-        {100,  100 },
-        {100,  101 },
-        {100,  5000}, /* wraps often in one buffer */
-        {3000, 2048},
-        {3000, 3000},
-        {3000, 9999},
-        {1,    7   },
-        {4096, 8192},
+        {100,   0    },
+        {100,   1    },
+        {100,   99   },
+        {100,   100  },
+        {100,   101  },
+        {100,   5000 }, /* wraps often */
+        {3000,  2048 },
+        {3000,  3000 },
+        {3000,  9999 },
+        {1,     7    },
+        {20000, 8186 }, /* the file's first 256 KiB have room for 8187 */
+        {20000, 8187 },
+        {20000, 8188 },
+        {20000, 19999},
+        {20000, 20000},
+        {20000, 70000},
+        {8187,  8188 },
+        {8188,  70000},
     };
     bench_file("");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -115,27 +127,88 @@ static void writer__no_arrivals(void **state)
     (void)remove("trace");
 }
 
+/* Three hosts, pauses, marks, drops, and a link that goes down. */
+static const char incast[] = "topology: {shape: star, hosts: 3}\n"
+                             "switches: {buffer: 400KiB, ecn: {kmin: 10KiB, kmax: 50KiB}}\n"
+                             "faults: [{fault: link-down, a: h0, b: s0, at: 20us}, "
+                             "{fault: link-up, a: h0, b: s0, at: 50us}]\n"
+                             "workload: [{op: incast, to: h2, bytes: 300KiB, rounds: 2}]\n";
+
+static void run(const char *path, const struct trace_filter *filter)
+{
+    struct scenario s;
+    struct scenario_error e;
+    struct trace_writer w;
+    struct fabric *f = NULL;
+    scenario_init(&s);
+    if (!scenario_read_yaml(&s, bench_file(incast), NULL, 0, &e) ||
+        !trace_writer_open(&w, path, 64 << 20, filter, &s, &e) ||
+        !scenario_make(&s, "text.yaml", &f, &e))
+        fail_msg("%s", e.text);
+    assert_int_equal(fabric_run(f, UINT64_MAX), FABRIC_FINISHED);
+    assert_true(trace_writer_close(&w, &e));
+    fabric_destroy(f);
+    scenario_free(&s);
+}
+
+static uint32_t by_name(const void *arg, const char *name)
+{
+    (void)arg;
+    return strcmp(name, "s0") == 0 ? 3 : name[0] == 'h' ? (uint32_t)atoi(name + 1) : UINT32_MAX;
+}
+
+/* What a filter takes when the fabric runs is what it takes of the whole trace. */
 static void writer__filters(void **state)
 {
     (void)state;
-    struct trace_filter filter = {
-        .kind = {2, {TRACE_DROP, TRACE_STORM}, {TRACE_DROP, TRACE_UP}},
-          .node = {1, {2},                       {2}                   }
+    static const struct {
+        const char *text;
+        bool none;
+    } rows[] = {
+        {"kind=storm+fail",                    true },
+        {"kind=mark+send",                     false},
+        {"node=s0",                            false},
+        {"node=h1+s0,port=0",                  false},
+        {"port=2,kind=send",                   false},
+        {"port=3",                             true },
+        {"node=h1,port=1-2",                   true },
+        {"priority=8,kind=send",               false},
+        {"priority=3-8",                       false},
+        {"priority=16+4294967294",             true },
+        {"flow=0+2-3",                         false},
+        {"flow=4-4294967294",                  true },
+        {"flow=1,kind=start+finish",           false},
+        {"flow=1,priority=8",                  true },
+        {"node=s0,port=2,priority=3,flow=1-9", false},
+        {"node=0-4294967294",                  false},
     };
-    struct trace_reader r;
-    struct scenario_error e;
-    struct fabric_trace got;
-    unsigned n = 0;
-    bench_file("");
-    write_events("trace", 1 << 20, &filter, 360);
-    assert_true(trace_reader_open(&r, "trace", &e));
-    for (; trace_reader_next(&r, &got, &e) == 1; n++) {
-        assert_int_equal(got.node, 2);
-        assert_true(got.kind == TRACE_DROP || got.kind >= TRACE_STORM);
+    const struct trace_names names = {by_name, NULL};
+    run("whole", &all);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct trace_reader whole, part;
+        struct scenario_error e;
+        struct fabric_trace want, got;
+        struct trace_filter filter = {0};
+        unsigned n = 0;
+        if (!trace_filter_add(&filter, rows[i].text, &names, &e))
+            fail_msg("%s", e.text);
+        run("part", &filter);
+        assert_true(trace_reader_open(&whole, "whole", &e) && trace_reader_open(&part, "part", &e));
+        while (trace_reader_next(&whole, &want, &e) == 1) {
+            if (!trace_filter_takes(&filter, &want) ||
+                (filter.kind.count == 0 && want.kind == TRACE_ARRIVE))
+                continue;
+            n++;
+            assert_int_equal(trace_reader_next(&part, &got, &e), 1);
+            assert_memory_equal(&got, &want, sizeof(want));
+        }
+        assert_int_equal(trace_reader_next(&part, &got, &e), 0);
+        assert_true((n == 0) == rows[i].none);
+        trace_reader_close(&whole);
+        trace_reader_close(&part);
     }
-    assert_int_equal(n, 360 / 12 * 2); /* drop and up: node is kind % 3 */
-    trace_reader_close(&r);
-    (void)remove("trace");
+    (void)remove("whole");
+    (void)remove("part");
 }
 
 /* Each byte of the header that matters, a cut, an event of no kind. */
