@@ -50,6 +50,9 @@ void fabric_defaults(struct fabric_config *config)
         .retry = 7,
         .rnr_retry = 7,
         .rnr_timer_ps = 10 * FABRIC_US,
+        .hpcc_eta_percent = CC_HPCC_ETA_PERCENT,
+        .hpcc_stages = CC_HPCC_STAGES,
+        .hpcc_parts = CC_HPCC_PARTS,
     };
 }
 
@@ -70,6 +73,7 @@ static bool config_sane(const struct fabric_config *c)
            h->ack_priority < FABRIC_PRIORITIES && h->cnp_priority < FABRIC_PRIORITIES &&
            (!h->engine || engine_payload(h->payload_bytes)) && h->retry <= 7 && h->rnr_retry <= 7 &&
            (!c->bytes || h->engine) && (!h->engine || !telemetry_wanted(c)) &&
+           h->hpcc_eta_percent >= 1 && h->hpcc_eta_percent <= 100 && h->hpcc_parts >= 1 &&
            (c->watchdog == WATCHDOG_OFF || c->detect_ps > 0) &&
            (c->on_sample == NULL || c->sample_ps > 0);
 }

@@ -131,7 +131,10 @@ struct fabric_hosts {
      * receive asks to wait, rounded up to what an RNR NAK can say. */
     uint8_t retry, rnr_retry;
     uint64_t rnr_timer_ps;
-    const char *cc;        /* of CC_NAMES; NULL: none */
+    const char *cc; /* of CC_NAMES; NULL: none */
+    /* HPCC: percent of a link to be used; round trips in a row that only add; what each adds, as a
+     * part of the host's link. */
+    uint32_t hpcc_eta_percent, hpcc_stages, hpcc_parts;
     uint64_t window_bytes; /* in flight of a flow; 0: no limit */
 };
 

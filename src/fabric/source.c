@@ -397,7 +397,12 @@ int source_init(struct fabric *f, struct endpoint *e, struct source *s)
     if (!cc_params_named(&s->cc, cc, f->topology.link[link].rate_bps))
         return -EINVAL;
     if (f->telemetry != NULL)
-        s->cc.hpcc.base_rtt_ps = f->telemetry->base_rtt_ps;
+        s->cc.hpcc = (struct cc_hpcc){
+            .base_rtt_ps = f->telemetry->base_rtt_ps,
+            .step_bps = s->cc.line_bps / f->config.hosts.hpcc_parts,
+            .eta_percent = f->config.hosts.hpcc_eta_percent,
+            .max_stage = f->config.hosts.hpcc_stages,
+        };
     return 0;
 }
 

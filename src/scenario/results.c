@@ -253,6 +253,11 @@ void results_parameters(FILE *out, const struct fabric_config *c)
     fprintf(out, "    \"cnp\": \"%s\",\n", h->cnp_by_ack ? "ack" : "packet");
     fprintf(out, "    \"nic\": \"%s\",\n", h->engine ? "engine" : "none");
     fprintf(out, "    \"cc\": \"%s\",\n", h->cc != NULL ? h->cc : "none");
+    if (h->cc != NULL && strcmp(h->cc, "hpcc") == 0) {
+        write_number(out, "hpcc_eta_percent", h->hpcc_eta_percent);
+        write_number(out, "hpcc_stages", h->hpcc_stages);
+        write_number(out, "hpcc_parts", h->hpcc_parts);
+    }
     write_number(out, "watchdog_detect_ns", ns(c->detect_ps));
     write_number(out, "watchdog_restore_ns", ns(c->restore_ps));
     fprintf(out, "    \"watchdog\": \"%s\"\n  }", watchdogs[c->watchdog]);

@@ -132,6 +132,8 @@ void scenario_hpcc_compat(struct fabric_config *config)
     h->cnp_priority = 7;
     h->cnp_by_ack = true;
     h->timeout_ps = 16 * FABRIC_MS;
+    h->hpcc_stages = 0;
+    h->hpcc_parts = 2500;
 }
 
 /* "FILE:LINE: FIELD: what", without a line that is not known. */

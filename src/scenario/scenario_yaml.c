@@ -289,7 +289,7 @@ static bool read_hosts(struct reader *r, const struct field *root, struct fabric
     reader_get(r, root, "hosts", &f);
     if (!reader_keys(r, &f,
                      "payload window timeout ack_priority cnp_priority cnp_interval cc nic retry "
-                     "rnr_retry rnr_timer vlan"))
+                     "rnr_retry rnr_timer vlan hpcc_eta hpcc_stages hpcc_parts"))
         return false;
     reader_get(r, &f, "vlan", &value);
     h->vlan = reader_choice(r, &value, "off on", 0) == 1;
@@ -303,6 +303,9 @@ static bool read_hosts(struct reader *r, const struct field *root, struct fabric
     h->retry = (uint8_t)get_count(r, &f, "retry", 0, 7, h->retry);
     h->rnr_retry = (uint8_t)get_count(r, &f, "rnr_retry", 0, 7, h->rnr_retry);
     h->rnr_timer_ps = get_time(r, &f, "rnr_timer", 655360 * FABRIC_US, h->rnr_timer_ps);
+    h->hpcc_eta_percent = get_count(r, &f, "hpcc_eta", 1, 100, h->hpcc_eta_percent);
+    h->hpcc_stages = get_count(r, &f, "hpcc_stages", 0, UINT16_MAX, h->hpcc_stages);
+    h->hpcc_parts = get_count(r, &f, "hpcc_parts", 1, 1000000, h->hpcc_parts);
     reader_get(r, &f, "cc", &value);
     reader_choice(r, &value, CC_NAMES, 0);
     const char *cc = reader_text(r, &value);

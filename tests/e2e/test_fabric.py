@@ -188,13 +188,13 @@ def congestion_control():
 
 
 def hpcc():
-    """15 to 1 without a pause, all through at nearly the same time; twice the same."""
+    """15 to 1 without a pause and with a short queue, the line in use; twice the same."""
     words = ("star16.txt", "incast15_1MiB.txt", "--cc", "hpcc")
     outs = [imports(*words)[0] for _ in range(2)]
     total, times = summary(outs[0]), [int(row["fct_ns"]) for row in rows(outs[0], "flows.csv")]
     demand(total["finished"] == 15 and total["pauses"] == total["drops"] == 0, total)
     wire_ns = 15 * 1049 * 1090 * 8 / 100
-    demand(wire_ns < max(times) < wire_ns * 1.12 and min(times) > max(times) * 0.75, times)
+    demand(wire_ns < max(times) < wire_ns * 1.12 and min(times) > max(times) * 0.65, times)
     demand(total["max_queue_bytes"] < 1 << 20, total)
     for name in FILES:
         demand(fnv(os.path.join(outs[0], name)) == fnv(os.path.join(outs[1], name)), name)
@@ -391,6 +391,8 @@ def cases(tap):
     tap.run("same_bytes_dcqcn", same_bytes, "mixed.yaml", "mixed-dcqcn.fnv")
     ztr = ["--set", "hosts.cc=ztr-target"]
     tap.run("same_bytes_ztr", same_bytes, "mixed.yaml", "mixed-ztr.fnv", *ztr)
+    hpcc_bare = ["--set", "hosts.cc=hpcc", *bare]
+    tap.run("same_bytes_hpcc", same_bytes, "mixed.yaml", "mixed-hpcc.fnv", *hpcc_bare)
     engine = ["--set", "hosts.cc=none"]
     tap.run("same_bytes_engine", same_bytes, "mixed.yaml", "mixed-engine.fnv", *engine)
     tap.run("same_bytes_verbs", lambda: same_bytes("verbs.yaml", "verbs.fnv", status=STALLED))

@@ -126,6 +126,44 @@ static void create__only_when_asked(void **state)
     assert_int_equal(fabric_create(&r.config, &r.topology, r.flow, r.flows, &r.f, &bad), -EINVAL);
 }
 
+/* What a scenario sets is what the sources go by: the share of the link, for one. */
+static void create__parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t eta, parts;
+        int rc;
+    } rows[] = {
+        {0,          400, -EINVAL},
+        {101,        400, -EINVAL},
+        {UINT32_MAX, 400, -EINVAL},
+        {95,         0,   -EINVAL},
+        {50,         400, 0      },
+        {95,         1,   0      }, /* a step is the whole link: it never slows down */
+        {100,        400, 0      },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig r;
+        uint32_t bad;
+        star(&r, 2);
+        rig_flow(&r, 0, 1, 20000000);
+        r.config.hosts.hpcc_eta_percent = rows[i].eta;
+        r.config.hosts.hpcc_parts = rows[i].parts;
+        if (rows[i].rc != 0) {
+            assert_int_equal(fabric_create(&r.config, &r.topology, r.flow, r.flows, &r.f, &bad),
+                             rows[i].rc);
+            continue;
+        }
+        assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+        uint32_t share = rows[i].parts == 1 ? 100 : rows[i].eta;
+        uint64_t wire_ps = UINT64_C(20000) * FRAME * 80;
+        assert_in_range(rig_fct_ps(&r, 0), wire_ps, wire_ps * 106 / share);
+        if (share == 50)
+            assert_true(rig_fct_ps(&r, 0) > wire_ps * 100 / 56);
+        rig_end(&r);
+    }
+}
+
 /* N to 1, 2 ms of it when it has settled: rates come together slowly, by a step a round trip. */
 static void hpcc__incast(void **state)
 {
@@ -188,22 +226,28 @@ static void hpcc__losses(void **state)
     rig_end(&r);
 }
 
+/* From 0 to 1 by 3 or 4. */
+static void two_ways(struct rig *r)
+{
+    star(r, 2);
+    r->topology.nodes = 6;
+    r->topology.links = 0;
+    for (uint32_t i = 2; i < 6; i++)
+        r->is_switch[i] = 1;
+    rig_link(r, 0, 2, 100, 1000);
+    rig_link(r, 2, 3, 100, 1000);
+    rig_link(r, 2, 4, 100, 1000);
+    rig_link(r, 3, 5, 40, 1000);
+    rig_link(r, 4, 5, 100, 1000);
+    rig_link(r, 5, 1, 100, 1000);
+}
+
 /* Eight flows spread over two ways of three switches, one of them slower: each has an id. */
 static void hpcc__two_ways(void **state)
 {
     (void)state;
     struct rig r;
-    star(&r, 2);
-    r.topology.nodes = 6;
-    r.topology.links = 0;
-    for (uint32_t i = 2; i < 6; i++)
-        r.is_switch[i] = 1;
-    rig_link(&r, 0, 2, 100, 1000);
-    rig_link(&r, 2, 3, 100, 1000);
-    rig_link(&r, 2, 4, 100, 1000);
-    rig_link(&r, 3, 5, 40, 1000);
-    rig_link(&r, 4, 5, 100, 1000);
-    rig_link(&r, 5, 1, 100, 1000);
+    two_ways(&r);
     for (uint32_t i = 0; i < 8; i++)
         rig_flow(&r, 0, 1, 500000);
     assert_int_equal(rig_run(&r), FABRIC_FINISHED);
@@ -218,6 +262,31 @@ static void hpcc__two_ways(void **state)
     rig_end(&r);
 }
 
+/* Its way fails under it: what came by that says nothing of the other, which is slower. */
+static void hpcc__way_changes(void **state)
+{
+    (void)state;
+    struct fabric_fault down = {.at_ps = 300 * FABRIC_US};
+    struct rig r;
+    two_ways(&r);
+    rig_flow(&r, 0, 1, 5000000);
+    rig_make(&r);
+    rig_until(&r, 200 * FABRIC_US);
+    struct cc_path before = *last_of(&r, 0);
+    rig_end(&r);
+    two_ways(&r);
+    r.config.hosts.timeout_ps = 100 * FABRIC_US;
+    r.config.fault = &down;
+    r.config.faults = 1;
+    down.link = before.hop[1].rate_mbps == 40000 ? 1 : 2;
+    rig_flow(&r, 0, 1, 5000000);
+    assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+    assert_int_equal(last_of(&r, 0)->hops, 3);
+    assert_int_not_equal(last_of(&r, 0)->id, before.id);
+    assert_int_not_equal(last_of(&r, 0)->hop[1].rate_mbps, before.hop[1].rate_mbps);
+    rig_end(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,9 +295,11 @@ int main(void)
         cmocka_unit_test(write__queue_behind),
         cmocka_unit_test(write__hops),
         cmocka_unit_test(create__only_when_asked),
+        cmocka_unit_test(create__parameters),
         cmocka_unit_test(hpcc__incast),
         cmocka_unit_test(hpcc__losses),
         cmocka_unit_test(hpcc__two_ways),
+        cmocka_unit_test(hpcc__way_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,9 @@ static void import__star_and_incast(void **state)
     assert_int_equal(s.link[3].delay_ps, FABRIC_US);
     assert_int_equal(s.flows, 15);
     assert_int_equal(s.flow[14].start_ps, 2000 * FABRIC_MS);
+    /* HPCC as that simulator's script has it: a step is 1/2500, and no round trip only adds. */
+    assert_int_equal(s.config.hosts.hpcc_parts, 2500);
+    assert_int_equal(s.config.hosts.hpcc_stages, 0);
     assert_true(scenario_make(&s, "x", &f, &e));
     assert_int_equal(fabric_run(f, 10000000), FABRIC_FINISHED);
     fabric_totals(f, &t);

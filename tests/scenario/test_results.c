@@ -130,6 +130,8 @@ static void end__same_in_every_build(void **state)
         {DATA "/mixed.yaml", DATA "/mixed-engine.fnv", NULL,             "hosts.cc=none",       FABRIC_FINISHED},
         {DATA "/mixed.yaml", DATA "/mixed-dcqcn.fnv",  NULL,             NULL,                  FABRIC_FINISHED},
         {DATA "/mixed.yaml", DATA "/mixed-ztr.fnv",    NULL,             "hosts.cc=ztr-target", FABRIC_FINISHED},
+        {DATA "/mixed.yaml", DATA "/mixed-hpcc.fnv",   "hosts.nic=none", "hosts.cc=hpcc",
+         FABRIC_FINISHED                                                                                       },
         {DATA "/verbs.yaml", DATA "/verbs.fnv",        NULL,             NULL,                  FABRIC_FAILED  },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -139,12 +141,14 @@ static void end__same_in_every_build(void **state)
         struct trace_writer trace;
         const struct trace_filter all = {0};
         struct fabric *f;
-        const char *set = rows[i].nic != NULL ? rows[i].nic : rows[i].cc;
-        struct scenario_set sets[] = {
-            {set, false}
-        };
+        struct scenario_set sets[2] = {0};
+        unsigned count = 0;
+        if (rows[i].nic != NULL)
+            sets[count++].text = rows[i].nic;
+        if (rows[i].cc != NULL)
+            sets[count++].text = rows[i].cc;
         scenario_init(&s);
-        if (!scenario_read_yaml(&s, rows[i].scenario, sets, set != NULL, &e))
+        if (!scenario_read_yaml(&s, rows[i].scenario, sets, count, &e))
             fail_msg("%s", e.text);
         bench_file("");
         assert_true(results_begin(&r, "out", &s, false, &e));

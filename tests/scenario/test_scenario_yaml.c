@@ -34,7 +34,7 @@ static const char good[] =
     "  response_quanta: 118\n"
     "  ecn: {priorities: [3], kmin: 5KB, kmax: 200KB, pmax: 1%, rate: 40Gbps, at: dequeue}\n"
     "hosts: {payload: 2048, window: 1MB, timeout: 1ms, ack_priority: 7, cnp_priority: 7, "
-    "cnp_interval: 10us, cc: timely, vlan: on}\n"
+    "cnp_interval: 10us, cc: timely, vlan: on, hpcc_eta: 90, hpcc_stages: 0, hpcc_parts: 2500}\n"
     "workload:\n"
     "  - {op: flow, from: a, to: c, bytes: 4KiB, start: 3us, priority: 4}\n"
     "  - {op: incast, to: b, senders: 1, rounds: 2, compute: 1us}\n"
@@ -84,6 +84,9 @@ static void read__every_field(void **state)
     assert_true(w->ecn_at_dequeue);
     assert_int_equal(s.config.hosts.payload_bytes, 2048);
     assert_int_equal(s.config.hosts.window_bytes, 1000000);
+    assert_int_equal(s.config.hosts.hpcc_eta_percent, 90);
+    assert_int_equal(s.config.hosts.hpcc_stages, 0);
+    assert_int_equal(s.config.hosts.hpcc_parts, 2500);
     assert_string_equal(s.config.hosts.cc, "timely");
     assert_int_equal(s.flows, 3);
     assert_int_equal(s.flow[0].bytes, 9);
@@ -217,11 +220,17 @@ static void read__mistakes_of_hosts(void **state)
     static const struct {
         const char *set, *message;
     } rows[] = {
-        {"hosts.cc=cubic",       "hosts.cc: 'cubic' is unknown; one of these is expected: none"       },
-        {"hosts.nic=card",       "hosts.nic: 'card' is unknown; one of these is expected: none engine"},
-        {"hosts.payload=1000",   "hosts.payload: 1000 is no path MTU; 256, 512"                       },
-        {"hosts.payload=0",      "hosts.payload: '0' is out of range"                                 },
-        {"hosts.ack_priority=8", "hosts.ack_priority: '8' is out of range; from 0 to 7"               },
+        {"hosts.cc=cubic",          "hosts.cc: 'cubic' is unknown; one of these is expected: none"       },
+        {"hosts.nic=card",          "hosts.nic: 'card' is unknown; one of these is expected: none engine"},
+        {"hosts.payload=1000",      "hosts.payload: 1000 is no path MTU; 256, 512"                       },
+        {"hosts.payload=0",         "hosts.payload: '0' is out of range"                                 },
+        {"hosts.cc=hpcc",           "hosts.cc: the packets of a NIC have no room for what"               },
+        {"hosts.hpcc_eta=0",        "hosts.hpcc_eta: '0' is out of range; from 1 to 100"                 },
+        {"hosts.hpcc_eta=101",      "hosts.hpcc_eta: '101' is out of range; from 1 to 100"               },
+        {"hosts.hpcc_eta=95%",      "hosts.hpcc_eta: '95%' is not a"                                     },
+        {"hosts.hpcc_parts=0",      "hosts.hpcc_parts: '0' is out of range; from 1 to 1000000"           },
+        {"hosts.hpcc_stages=65536", "hosts.hpcc_stages: '65536' is out of range; from 0 to 65535"        },
+        {"hosts.ack_priority=8",    "hosts.ack_priority: '8' is out of range; from 0 to 7"               },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct scenario s;

@@ -9,8 +9,6 @@
 
 enum { US = 1000 };
 #define MBPS UINT64_C(1000000)
-/* HPCC, W_AI: the 5 % that it leaves free are for 20 flows that add at once. */
-enum { HPCC_STEPS = 20 * 20 };
 
 static const struct cc_ops none_ops;
 
@@ -81,13 +79,19 @@ bool cc_params_named(struct cc_params *p, const char *name, uint64_t line_bps)
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (strcmp(rows[i].name, name) != 0)
             continue;
+        struct cc_hpcc hpcc = {
+            .base_rtt_ps = 10 * US * UINT64_C(1000),
+            .step_bps = line_bps / CC_HPCC_PARTS,
+            .eta_percent = CC_HPCC_ETA_PERCENT,
+            .max_stage = CC_HPCC_STAGES,
+        };
         *p = (struct cc_params){
             .algorithm = rows[i].algorithm,
             .line_bps = line_bps,
             .min_bps = line_bps / 1000,
             .ztr = ztr,
-            .timely = {50 * US, 500 * US, 20 * US,      line_bps / 1000,          819, 896},
-            .hpcc = {10 * US * UINT64_C(1000),    line_bps / HPCC_STEPS,            95, 5},
+            .timely = {50 * US, 500 * US, 20 * US, line_bps / 1000, 819, 896},
+            .hpcc = hpcc,
         };
         if (rows[i].dcqcn != NULL)
             p->dcqcn = *rows[i].dcqcn;
