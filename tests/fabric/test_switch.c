@@ -52,13 +52,17 @@ static void mark__at_dequeue(void **state)
 
 /* Marks by the kind of frame, and CNPs that left the switch with others behind them. */
 struct marked {
+    struct fabric_tracer tracer;
+    struct fabric_trace event; /* one at a time */
     uint64_t n[FABRIC_TRACE_NO_FRAME + 1];
     uint64_t cnps_queued;
 };
 
-static void note_mark(void *arg, const struct fabric_trace *e)
+static void note_mark(void *arg)
 {
     struct marked *m = arg;
+    const struct fabric_trace *e = &m->event;
+    m->tracer.count = 0;
     if (e->kind == TRACE_MARK)
         m->n[e->frame]++;
     if (e->kind == TRACE_SEND && e->node == 8 && e->frame == PACKET_CNP && e->value > 0)
@@ -82,7 +86,9 @@ static void mark__only_what_may_be(void **state)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct rig r;
-        struct marked m = {0};
+        struct marked m = {
+            .tracer = {.event = &m.event, .room = 1, .full = note_mark, .arg = &m}
+        };
         rig_star(&r, 8, 100, 1000);
         r.config.hosts.engine = rows[i].engine;
         r.config.bytes = rows[i].bytes;
@@ -93,8 +99,7 @@ static void mark__only_what_may_be(void **state)
         r.config.switches.kmin_bytes = r.config.switches.kmax_bytes = 0;
         r.config.switches.ecn_at_dequeue = rows[i].at_dequeue;
         r.config.trace_kinds = 1u << TRACE_MARK | 1u << TRACE_SEND;
-        r.config.on_trace = note_mark;
-        r.config.on_trace_arg = &m;
+        r.config.tracer = &m.tracer;
         for (uint32_t j = 0; j < 8 * 7; j++) /* all to the first one, to the second, and so on */
             rig_flow(&r, j / 7, j % 7 + (j % 7 >= j / 7), 100000);
         assert_int_equal(rig_run(&r), FABRIC_FINISHED);
