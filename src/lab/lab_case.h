@@ -13,6 +13,7 @@
 #include "lab/lab_batches.h"
 #include "lab/lab_control.h"
 #include "lab/lab_hist.h"
+#include "lab/lab_lobby.h"
 #include "lab/lab_queue.h"
 #include "lab/lab_rig.h"
 #include "lab/lab_settings.h"
@@ -47,11 +48,12 @@ struct lab_end {
     struct lab_control control;
     struct lab_rig rig;
     bool serving;
-    bool experiments_only; /* no cases */
-    bool one_node;         /* far was asked for, and neither end has two NUMA nodes */
-    bool one_clock;        /* the other end has our clock, for it is a process of ours */
-    int listener;          /* -1: none */
-    int data;              /* TCP connection of the baseline; -1: none yet */
+    bool experiments_only;        /* no cases */
+    bool one_node;                /* far was asked for, and neither end has two NUMA nodes */
+    bool one_clock;               /* the other end has our clock, for it is a process of ours */
+    int listener;                 /* -1: none */
+    lab_turned_away *turned_away; /* the target: told of who connected without the key; or NULL */
+    int data;                     /* TCP connection of the baseline; -1: none yet */
     struct lab_trace trace;
     struct lab_team *team;           /* NULL: it has the control connection itself */
     char message[LAB_MESSAGE_BYTES]; /* why the run cannot go on */

@@ -31,7 +31,7 @@ struct greeting {
     uint32_t serving;  /* 1, else 0 */
     uint8_t random[32];
 };
-_Static_assert(sizeof(struct greeting) == 48, "on both ends alike");
+_Static_assert(sizeof(struct greeting) == LAB_GREETING_BYTES, "on both ends alike");
 
 static int fail(struct lab_control *c, int error, const char *what)
 {
@@ -61,9 +61,15 @@ static int await(struct lab_control *c, short events, uint64_t deadline)
     }
 }
 
-static int write_all(struct lab_control *c, const void *bytes, size_t n)
+static uint64_t deadline_of(const struct lab_control *c)
 {
     uint64_t deadline = lab_now_ns() + c->timeout_ns;
+    return c->until_ns != 0 && c->until_ns < deadline ? c->until_ns : deadline;
+}
+
+static int write_all(struct lab_control *c, const void *bytes, size_t n)
+{
+    uint64_t deadline = deadline_of(c);
     const uint8_t *at = bytes;
     while (n > 0) {
         ssize_t done = send(c->fd, at, n, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -85,7 +91,7 @@ static int write_all(struct lab_control *c, const void *bytes, size_t n)
 
 static int read_all(struct lab_control *c, void *bytes, size_t n)
 {
-    uint64_t deadline = lab_now_ns() + c->timeout_ns;
+    uint64_t deadline = deadline_of(c);
     uint8_t *at = bytes;
     while (n > 0) {
         ssize_t done = recv(c->fd, at, n, MSG_DONTWAIT);
@@ -148,7 +154,10 @@ static int greet(struct lab_control *c, bool serving, const uint8_t key[LAB_KEY_
 int lab_control_open(struct lab_control *c, int fd, bool serving, const uint8_t key[LAB_KEY_BYTES],
                      uint64_t timeout_ns)
 {
-    *c = (struct lab_control){.fd = fd, .timeout_ns = timeout_ns, .doing = "greeting"};
+    *c = (struct lab_control){.fd = fd,
+                              .timeout_ns = timeout_ns,
+                              .until_ns = lab_now_ns() + timeout_ns,
+                              .doing = "greeting"};
     if (sodium_init() < 0)
         abort();
     int error = greet(c, serving, key);
@@ -161,6 +170,7 @@ int lab_control_open(struct lab_control *c, int fd, bool serving, const uint8_t 
     if (proof == NULL)
         return c->peer_knows ? -EPIPE : -EACCES;
     json_decref(proof);
+    c->until_ns = 0;
     return 0;
 }
 

@@ -17,12 +17,14 @@
 enum {
     LAB_PROTOCOL = 1, /* changes when an older program would misunderstand a newer one */
     LAB_KEY_BYTES = 32,
+    LAB_GREETING_BYTES = 48,
     LAB_MAX_FRAME_BYTES = 256 << 10,
 };
 
 struct lab_control {
     int fd; /* -1: none */
     uint64_t timeout_ns;
+    uint64_t until_ns; /* all must be over by then, whatever moves; 0: no such limit */
     const char *doing; /* for messages: "the peer is gone while ..." */
     bool peer_knows;   /* it has told us why it gave up, or is gone: nothing to be said to it */
     bool gave_up;      /* it has told us why */
@@ -33,9 +35,9 @@ struct lab_control {
     char message[LAB_MESSAGE_BYTES]; /* why the last call failed */
 };
 
-/* Greets, and learns whether the peer has the key and speaks as we do. fd becomes the control's
- * own, also when this fails. 0, -EPROTO (other protocol), -EACCES (other key), -EPIPE (gone),
- * -ETIMEDOUT. */
+/* Greets, and learns whether the peer has the key and speaks as we do; all of it within the
+ * timeout. fd becomes the control's own, also when this fails. 0, -EPROTO (other protocol), -EACCES
+ * (other key), -EPIPE (gone), -ETIMEDOUT. */
 int lab_control_open(struct lab_control *c, int fd, bool serving, const uint8_t key[LAB_KEY_BYTES],
                      uint64_t timeout_ns);
 void lab_control_close(struct lab_control *c);

@@ -8,7 +8,6 @@
 #include "lab/lab_hub.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,7 @@
 #include "lab/lab_clock.h"
 #include "lab/lab_net.h"
 
-enum { GREET_NS = 2000000000, NO_LIMIT_NS_LOG2 = 56 };
+enum { GREET_NS = 2000000000, LOOK_NS = 50000000, NO_LIMIT_NS_LOG2 = 56 };
 
 /* One meeting of the round at hand. */
 struct table {
@@ -68,16 +67,13 @@ static int look_at_workers(struct lab_hub *h)
 static int await_hello(struct lab_hub *h, uint64_t deadline, struct lab_control *c, json_t **hello)
 {
     uint8_t key[LAB_KEY_BYTES];
-    struct pollfd p = {.fd = h->listener, .events = POLLIN};
     lab_ranks_key(h->ranks, "hub", 0, key);
     while (lab_now_ns() < deadline) {
         char why[LAB_MESSAGE_BYTES];
         int error = look_at_workers(h);
         if (error != 0)
             return error;
-        if (poll(&p, 1, 50) <= 0)
-            continue;
-        int fd = lab_net_accept(h->listener, GREET_NS, why);
+        int fd = lab_lobby_next(&h->lobby, LOOK_NS, why);
         if (fd < 0)
             continue;
         if (lab_control_open(c, fd, true, key, GREET_NS) == 0 &&
@@ -277,6 +273,8 @@ int lab_hub_lead(struct lab_hub *h)
 {
     for (unsigned i = 0; i < h->ranks->count; i++)
         h->workers[i].fd = -1;
+    h->lobby.bytes = LAB_GREETING_BYTES;
+    h->lobby.limit_ns = GREET_NS;
     int error = gather_workers(h);
     for (unsigned i = 0; i < h->schedule->round_count && error == 0; i++)
         error = lead_round(h, &h->schedule->rounds[i]);
@@ -288,5 +286,6 @@ int lab_hub_lead(struct lab_hub *h)
             lab_control_give_up(w, h->message);
         lab_control_close(w);
     }
+    lab_lobby_close(&h->lobby);
     return error;
 }

@@ -224,9 +224,16 @@ static int drive(int fd, const uint8_t key[LAB_KEY_BYTES])
     return error == -EPROTO && run.count == 0 ? EXIT_UNAVAILABLE : code;
 }
 
-static int serve(int fd, const uint8_t key[LAB_KEY_BYTES])
+static void tell_turned_away(const char *who, const char *why)
 {
-    int error = lab_session_open(&end, fd, key);
+    complain(0, "%s is turned away: %s", who, why);
+}
+
+/* timeout 0: waits for ever. */
+static int serve(const uint8_t key[LAB_KEY_BYTES], uint64_t timeout_ns)
+{
+    end.turned_away = tell_turned_away;
+    int error = lab_session_accept(&end, key, timeout_ns);
     if (error == 0)
         error = lab_session_serve(&end);
     bool told_by_peer = end.control.peer_knows;
@@ -239,15 +246,13 @@ static int serve(int fd, const uint8_t key[LAB_KEY_BYTES])
 
 static int serve_local(const uint8_t key[LAB_KEY_BYTES], pid_t parent)
 {
-    char message[LAB_MESSAGE_BYTES];
     role = " (target)";
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         return EXIT_FAILED;
     end.serving = true;
     end.settings.given = 0;
-    int fd = lab_net_accept(end.listener, end.settings.timeout_ns, message);
-    return fd < 0 ? complain(EXIT_FAILED, "%s", message) : serve(fd, key);
+    return serve(key, end.settings.timeout_ns);
 }
 
 /* Both ends as two processes. */
@@ -370,8 +375,7 @@ static int cmd_serve(int argc, char **argv)
     end.listener = lab_net_listen(end.settings.listen, (uint16_t)end.settings.port, message);
     if (end.listener < 0)
         return complain(EXIT_UNAVAILABLE, "%s", message);
-    int fd = lab_net_accept(end.listener, 0, message);
-    return fd < 0 ? complain(EXIT_UNAVAILABLE, "%s", message) : serve(fd, key);
+    return serve(key, 0);
 }
 
 /* What the leader does beside its own worker. */
@@ -390,7 +394,7 @@ static int lead(const struct lab_ranks *ranks, int listener)
     hub.ranks = ranks;
     hub.settings = &end.settings;
     hub.schedule = &schedule;
-    hub.listener = listener;
+    hub.lobby.listener = listener;
     error = lab_hub_lead(&hub);
     json_t *record = lab_matrix_make(&hub, error != 0 ? hub.message : NULL);
     int code = write_record(record, lab_matrix_write, error != 0);

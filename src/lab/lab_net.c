@@ -177,6 +177,18 @@ uint16_t lab_net_port(int fd)
     return ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
 }
 
+const char *lab_net_who(int fd, char out[80])
+{
+    union address a = {.room = {0}};
+    socklen_t bytes = sizeof(a);
+    char host[64] = "?", port[8] = "?";
+    if (getpeername(fd, &a.any, &bytes) == 0)
+        getnameinfo(&a.any, bytes, host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV);
+    snprintf(out, 80, "%s port %s", strncmp(host, "::ffff:", 7) == 0 ? host + 7 : host, port);
+    return out;
+}
+
 int lab_net_gid(int fd, uint8_t gid[16])
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};

@@ -19,6 +19,8 @@ int lab_net_accept(int listener, uint64_t timeout_ns, char message[LAB_MESSAGE_B
 int lab_net_connect(const char *host, uint16_t port, uint64_t timeout_ns,
                     char message[LAB_MESSAGE_BYTES]);
 uint16_t lab_net_port(int fd);
+/* Who is at the other end: "192.0.2.7 port 4711". */
+const char *lab_net_who(int fd, char out[80]);
 /* Another connection to where fd leads. */
 int lab_net_again(int fd, uint64_t timeout_ns, char message[LAB_MESSAGE_BYTES]);
 /* Our address of a connection as a GID: IPv4 is ::ffff:a.b.c.d. */

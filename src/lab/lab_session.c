@@ -157,13 +157,42 @@ static int open_data(struct lab_end *e)
     return await(e, "data-open");
 }
 
-static bool has_word(int fd, const char *text, uint64_t timeout_ns)
+enum { WORD_BYTES = 2 * LAB_KEY_BYTES + 1 };
+
+static struct lab_lobby lobby_of(const struct lab_end *e, size_t bytes)
 {
-    char got[2 * LAB_KEY_BYTES + 1];
-    struct timeval limit = {(time_t)(timeout_ns / 1000000000 + 1), 0};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    return recv(fd, got, sizeof(got), MSG_WAITALL) == (ssize_t)sizeof(got) &&
+    uint64_t timeout_ns = e->settings.timeout_ns;
+    return (struct lab_lobby){
+        .listener = e->listener,
+        .bytes = bytes,
+        .limit_ns = timeout_ns < LAB_STRANGER_NS ? timeout_ns : LAB_STRANGER_NS,
+        .turned_away = e->turned_away,
+    };
+}
+
+static bool has_word(int fd, const char *text)
+{
+    char got[WORD_BYTES];
+    return recv(fd, got, sizeof(got), MSG_DONTWAIT) == (ssize_t)sizeof(got) &&
            memcmp(got, text, sizeof(got)) == 0;
+}
+
+/* Whoever else connects meanwhile is turned away. */
+static int await_word(struct lab_end *e, const char *text)
+{
+    struct lab_lobby lobby = lobby_of(e, WORD_BYTES);
+    uint64_t now, until_ns = lab_now_ns() + e->settings.timeout_ns;
+    int fd = -ETIMEDOUT;
+    snprintf(e->message, sizeof(e->message), "the TCP connection of the baseline does not come");
+    while ((now = lab_now_ns()) < until_ns) {
+        fd = lab_lobby_next(&lobby, until_ns - now, e->message);
+        if (fd < 0 || has_word(fd, text))
+            break;
+        lab_lobby_turn_away(&lobby, fd, "it is not the baseline's connection");
+        fd = -ETIMEDOUT;
+    }
+    lab_lobby_close(&lobby);
+    return fd;
 }
 
 static int accept_data(struct lab_end *e)
@@ -172,14 +201,10 @@ static int accept_data(struct lab_end *e)
     if (o == NULL)
         return -EPIPE;
     const char *text = lab_control_text(&e->control, o, "word");
-    int error = text == NULL || strlen(text) != 2 * LAB_KEY_BYTES ? -EPROTO : 0;
+    int error = text == NULL || strlen(text) != WORD_BYTES - 1 ? from_control(e, -EPROTO) : 0;
     if (error == 0) {
-        e->data = lab_net_accept(e->listener, e->settings.timeout_ns, e->message);
+        e->data = await_word(e, text);
         error = e->data < 0 ? e->data : 0;
-    }
-    if (error == 0 && !has_word(e->data, text, e->settings.timeout_ns)) {
-        snprintf(e->message, sizeof(e->message), "a stranger connected instead of the baseline");
-        error = -EACCES;
     }
     json_decref(o);
     return error == 0 ? say(e, "data-open") : error;
@@ -196,14 +221,12 @@ static int open_rig(struct lab_end *e)
     return error;
 }
 
-int lab_session_open(struct lab_end *e, int fd, const uint8_t key[LAB_KEY_BYTES])
+/* What both do when they know each other. */
+static int get_ready(struct lab_end *e)
 {
-    e->data = -1;
-    int error =
-        from_control(e, lab_control_open(&e->control, fd, e->serving, key, e->settings.timeout_ns));
+    e->control.timeout_ns = e->settings.timeout_ns;
     e->control.doing = "agreeing on settings";
-    if (error == 0)
-        error = e->serving ? consider(e) : propose(e);
+    int error = e->serving ? consider(e) : propose(e);
     e->control.doing = "opening devices";
     if (error == 0 && e->settings.path != 0)
         error = lab_trace_start(&e->trace, e->message);
@@ -212,6 +235,31 @@ int lab_session_open(struct lab_end *e, int fd, const uint8_t key[LAB_KEY_BYTES]
     if (error == 0 && e->settings.baseline != 0)
         error = e->serving ? accept_data(e) : open_data(e);
     return error;
+}
+
+int lab_session_open(struct lab_end *e, int fd, const uint8_t key[LAB_KEY_BYTES])
+{
+    e->data = -1;
+    int error =
+        from_control(e, lab_control_open(&e->control, fd, e->serving, key, e->settings.timeout_ns));
+    return error == 0 ? get_ready(e) : error;
+}
+
+int lab_session_accept(struct lab_end *e, const uint8_t key[LAB_KEY_BYTES], uint64_t timeout_ns)
+{
+    struct lab_lobby lobby = lobby_of(e, LAB_GREETING_BYTES);
+    int error = -EACCES, fd = 0;
+    e->data = -1;
+    while (error != 0 && (fd = lab_lobby_next(&lobby, timeout_ns, e->message)) >= 0) {
+        error = lab_control_open(&e->control, fd, e->serving, key, lobby.limit_ns);
+        if (error != 0) {
+            e->control.fd = -1; /* turned away with its reason, and not by closing the control */
+            lab_lobby_turn_away(&lobby, fd, e->control.message);
+            lab_control_close(&e->control);
+        }
+    }
+    lab_lobby_close(&lobby);
+    return fd < 0 ? fd : get_ready(e);
 }
 
 void lab_session_close(struct lab_end *e, bool failed)

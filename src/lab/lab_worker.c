@@ -62,10 +62,7 @@ static int serve(struct part *p)
     int error = say_hello(p, "target", e->listener < 0 ? 0 : lab_net_port(e->listener));
     if (e->listener < 0 || error != 0)
         return -EIO;
-    int fd = lab_net_accept(e->listener, e->settings.timeout_ns, e->message);
-    if (fd < 0)
-        return fd;
-    error = lab_session_open(e, fd, p->key);
+    error = lab_session_accept(e, p->key, e->settings.timeout_ns);
     if (error == 0)
         error = lab_session_serve(e);
     lab_session_close(e, error != 0);

@@ -66,6 +66,17 @@ class Server:
     def __exit__(self, *_):
         self.process.__exit__()
 
+    def turns_away(self, says):
+        """Who has not proven to have the key does not end it."""
+        wait_until(lambda: re.search(f"is turned away: .*{says}", self.process.both()), 30, says)
+        demand(self.process.popen.poll() is None, f"it has ended: {self.process.both()}")
+
+    def serves(self):
+        """Who has the key finds it waiting, whoever came before."""
+        status, _, err = e2e.run(run(self.port, *LITTLE, *self.words), LIMIT_SECONDS)
+        demand(status == 0, err)
+        self.ends(0)
+
     def ends(self, status, says=""):
         got = self.process.wait(30)
         text = self.process.both()
@@ -95,8 +106,20 @@ def session(direction, index, harm, timeout="20s", words=()):
             with Process(run(proxy.port, *LITTLE, *words, "--timeout", timeout)) as process:
                 ends["run"] = process
                 status = process.wait(LIMIT_SECONDS)
-                other = server.process.wait(LIMIT_SECONDS)
+                other = await_end(server.process, index)
                 return (status, process.both()), (other, server.process.both()), proxy.counts
+
+
+PROVEN = 2  # frames until the key is
+
+
+def await_end(serve, index):
+    """Its exit code; None where the peer was turned away as a stranger, and it waits for another."""
+    if index is not None and index < PROVEN:
+        wait_until(lambda: serve.popen.poll() is not None or "is turned away: " in serve.both(),
+                   LIMIT_SECONDS, "an end")
+        return serve.popen.poll()
+    return serve.wait(LIMIT_SECONDS)
 
 
 def cut(*_):
@@ -122,10 +145,10 @@ def oversize(frame, *_):
 
 
 REASONS = {
-    "cut": r"the peer is gone while [a-z]",
+    "cut": r"the peer is gone while [a-z]|it has hung up",
     "silent": r"the peer says nothing for 70[0-9] ms while [a-z]|nothing moves: .* for 700 ms|"
-              r"connect: no RDMA_CM_EVENT_[A-Z_]+ for 700 ms while [a-z]",
-    "killed": r"the peer is gone while [a-z]",
+              r"connect: no RDMA_CM_EVENT_[A-Z_]+ for 700 ms while [a-z]|does not say who it is in time",
+    "killed": r"the peer is gone while [a-z]|it has hung up",
     # Who cannot read what it gets cannot be told why before the key is known to be the same.
     "forged": r"(the peer's key is not ours|a forged message|the peer is gone).* while [a-z]|"
               r"the peer gave up: .*forged",
@@ -148,7 +171,7 @@ def step(kind, direction, index, last, words):
         if which == FROM_SERVE and direction == FROM_SERVE and index == last and status == 0:
             continue
         told = f"{where}, {'run' if which == FROM_RUN else 'serve'}: {status}\n{text}"
-        demand(status == 69, told)
+        demand(status == 69 or (status is None and which == FROM_SERVE and index < PROVEN), told)
         demand(re.search(REASONS[kind], text), told)
 
 
@@ -265,11 +288,41 @@ def all_nonsense():
     return f"{len(NONSENSE)} rows"
 
 
-def silent_client():
-    """Who connects and says nothing does not hold it for ever."""
-    with Server("--timeout", "1s") as server:
-        with socket.create_connection(("127.0.0.1", server.port), 10):
-            server.ends(69, "the peer says nothing for 1000 ms while greeting")
+def silent_clients():
+    """Who connects and says nothing, or not enough, keeps nobody else from being served, however
+    many they are; and goes after a while."""
+    greeting = b"verb-lab" + struct.pack(">II", 1, 0) + bytes(32)
+    with Server("--timeout", "20s") as server:
+        clients = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(40)]
+        clients[-1].sendall(greeting[:-1])
+        server.serves()
+        for client in clients:
+            client.close()
+    with Server("--timeout", "2s") as server:
+        with socket.create_connection(("127.0.0.1", server.port), 10) as client:
+            server.turns_away("it does not say who it is in time")
+            demand(client.recv(1) == b"", "the connection stays open")
+        with socket.create_connection(("127.0.0.1", server.port), 10) as client:
+            client.sendall(greeting)
+            server.turns_away("the peer says nothing for 2000 ms while greeting")
+        server.serves()
+
+
+def trickle():
+    """One byte now and then is no reason to wait for more."""
+    with Server("--timeout", "2s") as server:
+        with socket.create_connection(("127.0.0.1", server.port), 10) as client:
+            client.sendall(b"verb-lab" + struct.pack(">II", 1, 0) + bytes(32))
+            client.sendall(struct.pack(">I", 60000))
+
+            def more():
+                try:
+                    client.send(b"x")
+                except ConnectionError:
+                    return True
+                return "is turned away" in server.process.both()
+            wait_until(more, 20, "it to be turned away")
+            server.turns_away("the peer says nothing for 2000 ms while greeting")
 
 
 def silent_server():
@@ -279,22 +332,42 @@ def silent_server():
         demand(status == 69 and "the peer says nothing for 1000 ms while greeting" in err, err)
 
 
-def garbage(data):
+def garbage(data, says):
+    """Rubbish does not end it, and the next is served."""
     with Server("--timeout", "5s") as server:
         with socket.create_connection(("127.0.0.1", server.port), 10) as client:
             client.sendall(data)
-            server.ends(69, "the peer")
+            server.turns_away(says)
+        server.serves()
 
 
-def stranger_for_the_baseline():
-    """Who connects to serve's port when the baseline's connection should come is not taken for it."""
+def strangers_of_the_baseline():
+    """Who connects to serve's port when the baseline's connection should come is not taken for it,
+    and does not keep it away."""
     with Server() as server:
         peer = FakePeer(server.port)
         peer.say({**settings(), "baseline": "on"})
         peer.say({"type": "data", "word": "0" * 64})
+        with socket.create_connection(("127.0.0.1", server.port), 10), \
+                socket.create_connection(("127.0.0.1", server.port), 10) as other, \
+                socket.create_connection(("127.0.0.1", server.port), 10) as right:
+            other.sendall(b"1" * 64 + b"\0")
+            server.turns_away("it is not the baseline's connection")
+            right.sendall(b"0" * 64 + b"\0")
+            peer.say({"type": "case", "end": True})
+            server.ends(0)
+        peer.socket.close()
+
+
+def no_baseline():
+    """Nobody comes for it."""
+    with Server() as server:
+        peer = FakePeer(server.port)
+        peer.say({**settings(), "baseline": "on", "timeout": "500ms"})
+        peer.say({"type": "data", "word": "0" * 64})
         with socket.create_connection(("127.0.0.1", server.port), 10) as other:
             other.sendall(b"1" * 64 + b"\0")
-            server.ends(69, "a stranger connected instead of the baseline")
+            server.ends(69, "nobody came to port")
         peer.socket.close()
 
 
@@ -422,12 +495,15 @@ def cases(tap):
     one("forged", steps, "forged", 3)
     one("oversize", steps, "oversize", 3)
     one("nonsense", all_nonsense)
-    one("silent_client", silent_client)
+    one("silent_clients", silent_clients)
     one("silent_server", silent_server)
+    one("trickle", trickle)
     for name, data in (("zeros", bytes(4096)), ("ones", b"\xff" * 4096), ("http", b"GET / " * 99)):
-        one(f"garbage_{name}", garbage, data)
-    one("garbage_after_greeting", garbage, b"verb-lab" + struct.pack(">II", 1, 0) + b"\xff" * 999)
-    one("stranger_for_the_baseline", stranger_for_the_baseline)
+        one(f"garbage_{name}", garbage, data, "the peer is no `verbena lab'")
+    one("garbage_after_greeting", garbage,
+        b"verb-lab" + struct.pack(">II", 1, 0) + b"\xff" * 999, "the peer sent no message")
+    one("strangers_of_the_baseline", strangers_of_the_baseline)
+    one("no_baseline", no_baseline)
     one("full_disk_json", full_disk, "--json", ("4k", "1m"), 1)
     one("full_disk_html", full_disk, "--html", ("4k", "64k", "256k", "8m"), 1)
     one("full_disk_db", full_disk, "--db", ("4k", "32k", "64k", "8m"), 1)
