@@ -145,7 +145,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case OPTION_SEED:
         if (!quantity_parse(arg, QUANTITY_COUNT, &o->seed))
-            argp_error(state, "--seed: '%s' is not %s", arg, quantity_example(QUANTITY_COUNT));
+            argp_error(state, "--seed: '%s' is not %s from 0 to %" PRIu64, arg,
+                       quantity_example(QUANTITY_COUNT), UINT64_MAX);
         o->seed_given = true;
         return 0;
     case OPTION_OUT:
@@ -245,8 +246,11 @@ static void read_watchdog(const char *text, struct fabric_config *c)
     snprintf(detect, sizeof(detect), "%.*s", n < 31 ? (int)n : 31, text);
     if (text[n] != ',' || !quantity_parse(detect, QUANTITY_TIME, &c->detect_ps) ||
         !quantity_parse(text + n + 1, QUANTITY_TIME, &c->restore_ps) || c->detect_ps < FABRIC_US ||
-        c->restore_ps < FABRIC_US)
-        tool_die(TOOL_USAGE, "--watchdog: '%s' is not two times such as 200ms,200ms", text);
+        c->restore_ps < FABRIC_US || c->detect_ps > SCENARIO_MAX_TIME_PS ||
+        c->restore_ps > SCENARIO_MAX_TIME_PS)
+        tool_die(TOOL_USAGE,
+                 "--watchdog: '%s' is not two times such as 200ms,200ms, from 1us to 3600s each",
+                 text);
     c->watchdog = WATCHDOG_DROP;
 }
 

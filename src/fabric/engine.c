@@ -20,7 +20,6 @@
 
 enum {
     QPN_SLOT = 1,
-    ACK_TIMEOUT_NS = 4096,
     RD_ATOMIC = 16, /* READs and atomics under way */
     ACCESS = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC,
     RTR_MASK = QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
@@ -281,9 +280,10 @@ static int device_create(struct fabric *f, uint32_t host, const struct device_si
 {
     struct engine *g = calloc(1, sizeof(*g));
     struct endpoint *e = &f->endpoint[host];
+    uint64_t window = f->config.hosts.window_bytes;
     struct nic_config config = {
         .seed = f->config.seed ^ (host + UINT64_C(1)) << 32,
-        .window_bytes = (uint32_t)f->config.hosts.window_bytes,
+        .window_bytes = window < UINT32_MAX ? (uint32_t)window : UINT32_MAX, /* more is no limit */
         .max_qp = size->pairs + 1,
         .max_mr = 1,
         .max_rd_atomic = size->rd_atomic != 0 ? size->rd_atomic : 1,
@@ -389,21 +389,19 @@ static int pair_create(struct fabric *f, unsigned side, struct flow *w, struct q
     return qp_create(g->nic, &init, out);
 }
 
-/* The shortest that is not shorter than what was asked for. */
-static uint8_t rnr_code(uint64_t rnr_ps)
+/* 0 is the longest of all. */
+uint8_t engine_rnr_code(uint64_t rnr_ps)
 {
     uint8_t code = 1;
-    while (code < 31 && aeth_rnr_ns(code) * 1000 < rnr_ps)
-        code++;
+    while (code != 0 && aeth_rnr_ns(code) * 1000 < rnr_ps)
+        code = (uint8_t)((code + 1) & 31);
     return code;
 }
 
-/* The shortest time-out that is not shorter than what was asked for; 0 is none. */
-static uint8_t timeout_code(uint64_t timeout_ps)
+uint8_t engine_timeout_code(uint64_t timeout_ps)
 {
-    uint8_t code = 0;
-    while (timeout_ps != 0 &&
-           (code == 0 || ((uint64_t)ACK_TIMEOUT_NS << code) * 1000 < timeout_ps) && code < 31)
+    uint8_t code = timeout_ps == 0 ? 0 : 1;
+    while (code != 0 && code < 31 && aeth_ack_timeout_ns(code) * 1000 < timeout_ps)
         code++;
     return code;
 }
@@ -422,11 +420,11 @@ static int pair_connect(struct fabric *f, const struct flow *w, unsigned side)
                  .traffic_class = (uint8_t)(w->priority << 5 | ECN_ECT_0), /* DSCP 8 * priority */
                  .hop_limit = 64},
         .path_mtu_bytes = (uint16_t)f->config.hosts.payload_bytes,
-        .min_rnr_timer = rnr_code(f->config.hosts.rnr_timer_ps),
+        .min_rnr_timer = engine_rnr_code(f->config.hosts.rnr_timer_ps),
         .dest_qpn = ef->qp[1 - side]->qpn,
         .rq_psn = w->index & 0xffffff,
         .sq_psn = w->index & 0xffffff,
-        .timeout = timeout_code(f->config.hosts.timeout_ps),
+        .timeout = engine_timeout_code(f->config.hosts.timeout_ps),
         .retry_cnt = f->config.hosts.retry,
         .rnr_retry = f->config.hosts.rnr_retry,
     };

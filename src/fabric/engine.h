@@ -62,6 +62,11 @@ static inline unsigned engine_asks(const struct fabric *f, uint32_t flow)
     return f->flow_spec[flow].work.verb == FABRIC_READ ? 1 : 0;
 }
 
+/* The shortest of those that a QP can have that is not shorter than what is asked for: an RNR
+ * timer; a time-out, of which 0 is none. */
+uint8_t engine_rnr_code(uint64_t rnr_ps);
+uint8_t engine_timeout_code(uint64_t timeout_ps);
+
 /* verbs.c */
 /* What the QP of a side must hold. */
 struct nic_qp_cap verbs_cap(const struct fabric *f, uint32_t flow, unsigned side);

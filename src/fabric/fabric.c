@@ -62,6 +62,18 @@ static bool engine_payload(uint32_t bytes)
     return bytes >= 256 && bytes <= 4096 && (bytes & (bytes - 1)) == 0;
 }
 
+/* None is beyond what the scheduler can count to, nor is a sum of some. */
+static bool times_sane(const struct fabric_config *c)
+{
+    const struct fabric_hosts *h = &c->hosts;
+    const uint64_t times[] = {h->timeout_ps, h->cnp_interval_ps, c->detect_ps,
+                              c->restore_ps, c->stall_ps,        c->sample_ps};
+    for (unsigned i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+        if (times[i] > SCHED_MAX_PS / 8)
+            return false;
+    return c->limit_ps <= SCHED_MAX_PS / 2 && h->rnr_timer_ps <= FABRIC_MAX_RNR_PS;
+}
+
 static bool config_sane(const struct fabric_config *c)
 {
     const struct fabric_switches *s = &c->switches;
@@ -75,7 +87,7 @@ static bool config_sane(const struct fabric_config *c)
            (!c->bytes || h->engine) && (!h->engine || !telemetry_wanted(c)) &&
            h->hpcc_eta_percent >= 1 && h->hpcc_eta_percent <= 100 && h->hpcc_parts >= 1 &&
            (c->watchdog == WATCHDOG_OFF || c->detect_ps > 0) &&
-           (c->on_sample == NULL || c->sample_ps > 0);
+           (c->on_sample == NULL || c->sample_ps > 0) && times_sane(c);
 }
 
 static bool work_sane(const struct fabric_work *k)

@@ -24,10 +24,11 @@ enum {
     FABRIC_QUANTUM_BYTES = 64,           /* 512 bit times (IEEE 802.3 31B) */
     FABRIC_QUANTA_HELD = UINT16_MAX + 1, /* not on any wire: a pause that lasts until the resume */
 };
-#define FABRIC_NEVER    UINT64_MAX
-#define FABRIC_NO_GROUP UINT32_MAX
-#define FABRIC_US       UINT64_C(1000000)
-#define FABRIC_MS       UINT64_C(1000000000)
+#define FABRIC_NEVER      UINT64_MAX
+#define FABRIC_NO_GROUP   UINT32_MAX
+#define FABRIC_US         UINT64_C(1000000)
+#define FABRIC_MS         UINT64_C(1000000000)
+#define FABRIC_MAX_RNR_PS (655360 * FABRIC_US) /* the most that an RNR NAK can ask for */
 
 struct fabric_link {
     uint32_t node[2];
@@ -128,7 +129,7 @@ struct fabric_hosts {
     uint64_t cnp_interval_ps; /* between two CNPs of a flow */
     uint64_t timeout_ps;      /* without progress, all that is not acknowledged is sent again; 0 */
     /* Of engines: how often in a row, as in verbs (rnr_retry 7: for ever); what a peer without a
-     * receive asks to wait, rounded up to what an RNR NAK can say. */
+     * receive asks to wait, rounded up to what an RNR NAK can say, FABRIC_MAX_RNR_PS at most. */
     uint8_t retry, rnr_retry;
     uint64_t rnr_timer_ps;
     const char *cc; /* of CC_NAMES; NULL: none */
@@ -195,7 +196,8 @@ struct fabric_config {
     struct fabric_hosts hosts;
     enum fabric_watchdog watchdog;
     uint64_t detect_ps, restore_ps;
-    uint64_t stall_ps; /* nothing moved for so long: the run ends. 0: 20 ms or more */
+    uint64_t stall_ps; /* nothing moved for so long: the run ends. 0: what the hosts' retries take,
+                          and 20 ms more */
     uint64_t limit_ps; /* the run ends; 0: none */
     uint32_t mappings, faults;
     const struct fabric_mapping *mapping;

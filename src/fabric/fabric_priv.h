@@ -151,6 +151,7 @@ struct fabric {
     uint32_t awaited;            /* flows whose start has a time, and is to come */
     uint64_t progress_ps;        /* when a flow last started or got on */
     uint64_t check_ps;           /* how often to look */
+    uint64_t patience_ps;        /* without progress, however many frames move */
     uint32_t next_fault;
     bool full;
     bool weighted;

@@ -11,10 +11,15 @@
 
 #define RECEIVED (UINT64_C(1) << 32) /* of a wr_id: a receive of that flow */
 
+static bool is_atomic(enum fabric_verb verb)
+{
+    return verb == FABRIC_FETCH_ADD || verb == FABRIC_CMP_SWAP;
+}
+
 static uint32_t message_bytes(const struct fabric *f, uint32_t flow)
 {
     const struct fabric_work *work = &f->flow_spec[flow].work;
-    if (work->verb == FABRIC_FETCH_ADD || work->verb == FABRIC_CMP_SWAP)
+    if (is_atomic(work->verb))
         return 8;
     return work->message_bytes != 0 ? work->message_bytes : ENGINE_MESSAGE_BYTES;
 }
@@ -77,7 +82,7 @@ static struct nic_send_wr request(const struct fabric *f, uint32_t flow, struct 
         .compare_add = 1,
         .swap = 1,
     };
-    if (message_bytes(f, flow) == 8) {
+    if (is_atomic(work->verb)) {
         wr.remote_addr += ENGINE_MESSAGE_BYTES;
         sge->addr += ENGINE_MESSAGE_BYTES + 8;
         sge->length = 8;

@@ -5,9 +5,14 @@
  */
 #include <stdlib.h>
 
-#include "fabric/fabric_priv.h"
+#include "fabric/engine.h"
+#include "wire/aeth.h"
 
-enum { WATCH_LOOKS = 20 }; /* of the watchdog in its detection time */
+enum {
+    WATCH_LOOKS = 20, /* of the watchdog in its detection time */
+    PATIENCE = 8,     /* times that all messages may take: the first try, and retries */
+};
+#define MAX_PATIENCE_PS (SCHED_MAX_PS / 8)
 
 bool watch_open(const struct fabric *f)
 {
@@ -26,10 +31,48 @@ static void again(struct fabric *f, enum fabric_event e, uint64_t after_ps)
     sched_put(&f->sched, event_of_fabric(f, e), f->sched.now_ps + after_ps);
 }
 
+/* For how long a host tries again before it gives up, without anything that is heard of. */
+static uint64_t retries_ps(const struct fabric_hosts *h)
+{
+    if (!h->engine)
+        return 4 * h->timeout_ps; /* it never gives up */
+    return 1000 * ((h->retry + 1) * aeth_ack_timeout_ns(engine_timeout_code(h->timeout_ps)) +
+                   (h->rnr_retry + 1) * aeth_rnr_ns(engine_rnr_code(h->rnr_timer_ps)));
+}
+
+/* What a full frame takes where it is slowest, by its link or by congestion control. */
+static uint64_t slowest_frame_ps(const struct fabric *f)
+{
+    uint64_t rate_bps = UINT64_MAX;
+    for (uint32_t i = 0; i < f->topology.links; i++)
+        if (f->topology.link[i].rate_bps < rate_bps)
+            rate_bps = f->topology.link[i].rate_bps;
+    for (uint32_t i = 0; i < f->hosts; i++) {
+        const struct cc_params *cc = &((const struct source *)f->endpoint[i].state)->cc;
+        if (cc->algorithm != CC_NONE && cc->min_bps < rate_bps)
+            rate_bps = cc->min_bps;
+    }
+    const struct fabric_hosts *h = &f->config.hosts;
+    uint64_t bytes = h->payload_bytes + h->header_bytes + f->config.gap_bytes;
+    return bytes * UINT64_C(8000000000000) / (rate_bps != 0 ? rate_bps : 1);
+}
+
+/* A message of each flow, all behind one another where it is slowest. */
+static uint64_t messages_ps(const struct fabric *f, uint64_t frame_ps)
+{
+    uint64_t frames = 0;
+    for (uint32_t i = 0; i < f->flow_count; i++) {
+        const struct fabric_flow *w = &f->flow_spec[i];
+        uint64_t bytes = w->work.message_bytes != 0 ? w->work.message_bytes : ENGINE_MESSAGE_BYTES;
+        frames += ((w->bytes < bytes ? w->bytes : bytes) - 1) / f->config.hosts.payload_bytes + 1;
+    }
+    return frames < MAX_PATIENCE_PS / frame_ps ? frames * frame_ps : MAX_PATIENCE_PS;
+}
+
 void watch_start(struct fabric *f)
 {
     struct fabric_config *c = &f->config;
-    uint64_t longest_ps = 0, receive_ps = 0;
+    uint64_t longest_ps = 0, receive_ps = 0, frame_ps = slowest_frame_ps(f);
     for (uint32_t i = 0; i < f->topology.links; i++)
         if (f->topology.link[i].delay_ps > longest_ps)
             longest_ps = f->topology.link[i].delay_ps;
@@ -38,11 +81,12 @@ void watch_start(struct fabric *f)
             receive_ps = f->flow_spec[i].work.receive_ps;
     f->check_ps = 20 * longest_ps > 100 * FABRIC_US ? 20 * longest_ps : 100 * FABRIC_US;
     if (c->stall_ps == 0) {
-        c->stall_ps = 20 * FABRIC_MS + 4 * c->hosts.timeout_ps + 100 * longest_ps;
+        c->stall_ps = 20 * FABRIC_MS + retries_ps(&c->hosts) + 100 * longest_ps + 4 * frame_ps;
         c->stall_ps += 2 * receive_ps;
         if (c->watchdog == WATCHDOG_DROP || c->watchdog == WATCHDOG_FORWARD)
             c->stall_ps += 3 * (c->detect_ps + c->restore_ps);
     }
+    f->patience_ps = c->stall_ps + PATIENCE * messages_ps(f, frame_ps);
     again(f, FABRIC_CHECK, f->check_ps);
     if (c->watchdog != WATCHDOG_OFF)
         again(f, FABRIC_WATCH, c->detect_ps / WATCH_LOOKS + 1);
@@ -128,13 +172,29 @@ static void look_for_deadlock(struct fabric *f)
     f->totals.deadlock_ps = since;
 }
 
+/* No flow gets on, and no frame leaves; or frames do, as retries, but no flow gets on for longer
+ * than all their messages can take. What is still to begin, or a link to change, may end it. */
+static bool stands_still(const struct fabric *f)
+{
+    uint64_t now = f->sched.now_ps, quiet_ps = now - f->progress_ps;
+    if (quiet_ps < f->config.stall_ps || f->awaited != 0 || f->next_fault < f->config.faults)
+        return false;
+    if (quiet_ps >= f->patience_ps)
+        return true;
+    for (uint32_t port = 0; port < f->ports; port++)
+        for (unsigned i = 0; i < FABRIC_PRIORITIES; i++)
+            if (now - f->port[port].moved_ps[i] < f->config.stall_ps)
+                return false;
+    return true;
+}
+
 void watch_check_event(struct fabric *f)
 {
     uint64_t now = f->sched.now_ps;
     if (f->totals.deadlock_ps == FABRIC_NEVER)
         look_for_deadlock(f);
     bool left = f->totals.finished + f->totals.failed < f->started;
-    if (left && now - f->progress_ps >= f->config.stall_ps)
+    if (left && stands_still(f))
         f->state = FABRIC_STALLED;
     else if (!watch_open(f) && now - f->progress_ps >= f->check_ps)
         f->state = watch_end(f); /* what is left goes nowhere */

@@ -175,7 +175,7 @@ static bool read_flow(struct words *w, struct scenario *s)
     char seconds[MAX_WORD + 2];
     snprintf(seconds, sizeof(seconds), "%ss", w->word);
     if (!quantity_parse(seconds, QUANTITY_TIME, &flow.start_ps) ||
-        flow.start_ps > 3600 * 1000 * FABRIC_MS)
+        flow.start_ps > SCENARIO_MAX_TIME_PS)
         return complain(w, "start", "'%s' is not a time in seconds, up to 3600", w->word);
     flow.priority = (uint8_t)priority;
     s->line = w->line;

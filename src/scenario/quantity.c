@@ -54,15 +54,21 @@ const char *quantity_example(enum quantity_kind kind)
     return kinds[kind].example;
 }
 
+/* How many there are goes into scale, as a power of ten, if that is asked for. */
 static bool digits(const char **text, uint64_t *value, uint64_t *scale)
 {
     const char *p = *text;
     if (!isdigit((unsigned char)*p))
         return false;
     for (; isdigit((unsigned char)*p); p++) {
-        if (*value > (UINT64_MAX - 9) / 10 || *scale > UINT64_MAX / 10)
+        uint64_t digit = (uint64_t)(*p - '0');
+        if (*value > (UINT64_MAX - digit) / 10)
             return false;
-        *value = *value * 10 + (uint64_t)(*p - '0');
+        *value = *value * 10 + digit;
+        if (scale == NULL)
+            continue;
+        if (*scale > UINT64_MAX / 10)
+            return false;
         *scale *= 10;
     }
     *text = p;
@@ -71,8 +77,8 @@ static bool digits(const char **text, uint64_t *value, uint64_t *scale)
 
 bool quantity_parse(const char *text, enum quantity_kind kind, uint64_t *out)
 {
-    uint64_t value = 0, whole = 1, scale = 1;
-    if (!digits(&text, &value, &whole))
+    uint64_t value = 0, scale = 1;
+    if (!digits(&text, &value, NULL))
         return false;
     if (*text == '.') {
         text++;

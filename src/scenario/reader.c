@@ -48,7 +48,7 @@ void reader_close(struct reader *r)
 
 bool reader_fail(struct reader *r, const struct field *f, const char *format, ...)
 {
-    char what[256];
+    char what[352];
     va_list args;
     if (r->failed)
         return false;
@@ -147,6 +147,10 @@ static bool one_of(const char *words, const char *word, unsigned *which)
 bool reader_keys(struct reader *r, const struct field *f, const char *keys)
 {
     unsigned which;
+    if (f->set != NULL)
+        return reader_fail(r, f,
+                           "'%s' cannot stand for fields; they are expected, as %s.NAME=VALUE: %s",
+                           f->set, f->path, keys);
     if (r->failed || f->node == NULL)
         return !r->failed;
     if (f->node->type == YAML_SCALAR_NODE && scalar(f->node)[0] == '\0')
@@ -176,6 +180,9 @@ bool reader_keys(struct reader *r, const struct field *f, const char *keys)
 
 unsigned reader_items(struct reader *r, const struct field *f)
 {
+    if (f->set != NULL)
+        reader_fail(r, f, "'%s' cannot stand for a list; items of it are expected, as %s.0", f->set,
+                    f->path);
     if (r->failed || f->node == NULL)
         return 0;
     if (f->node->type != YAML_SEQUENCE_NODE) {
@@ -218,13 +225,14 @@ uint64_t reader_quantity(struct reader *r, const struct field *f, enum quantity_
     const char *text = reader_text(r, f);
     if (text == NULL)
         return fallback;
+    static const char *const unit[QUANTITY_KINDS] = {" bit/s", " ps", " bytes", "", " ppm"};
     if (!quantity_parse(text, kind, &value)) {
-        reader_fail(r, f, "'%s' is not %s", text, quantity_example(kind));
+        reader_fail(r, f, "'%s' is not %s, from %" PRIu64 " to %" PRIu64 "%s", text,
+                    quantity_example(kind), least, most, unit[kind]);
         return fallback;
     }
     if (value >= least && value <= most)
         return value;
-    static const char *const unit[QUANTITY_KINDS] = {" bit/s", " ps", " bytes", "", " ppm"};
     reader_fail(r, f, "'%s' is out of range; from %" PRIu64 " to %" PRIu64 "%s is expected", text,
                 least, most, unit[kind]);
     return fallback;
@@ -243,9 +251,31 @@ unsigned reader_choice(struct reader *r, const struct field *f, const char *word
     return fallback;
 }
 
+/* As --set has them: 0,3 or none. */
+static uint8_t set_priorities(struct reader *r, const struct field *f)
+{
+    uint8_t mask = 0;
+    if (strcmp(f->set, "none") == 0)
+        return 0;
+    for (const char *p = f->set; *p >= '0' && *p < '0' + FABRIC_PRIORITIES; p += 2) {
+        mask |= (uint8_t)(1u << (*p - '0'));
+        if (p[1] == '\0')
+            return mask;
+        if (p[1] != ',')
+            break;
+    }
+    reader_fail(r, f,
+                "'%s' is no list of priorities; 'none' or numbers from 0 to 7 are expected, "
+                "as 0,3",
+                f->set);
+    return 0;
+}
+
 uint8_t reader_priorities(struct reader *r, const struct field *f, uint8_t fallback)
 {
     uint8_t mask = 0;
+    if (f->set != NULL)
+        return set_priorities(r, f);
     if (f->node == NULL)
         return fallback;
     for (unsigned i = 0; i < reader_items(r, f); i++) {

@@ -11,6 +11,8 @@
 #include "fabric/fabric.h"
 
 enum { SCENARIO_ERROR_BYTES = 512, SCENARIO_NAME_BYTES = 24, SCENARIO_MAX_SETS = 64 };
+/* Of each time that is said, so that no sum of them is beyond what the fabric can count to. */
+#define SCENARIO_MAX_TIME_PS (3600 * 1000 * FABRIC_MS)
 
 struct scenario {
     char *title;

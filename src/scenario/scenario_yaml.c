@@ -13,7 +13,6 @@
 #define MIN_RATE_BPS UINT64_C(1000000)
 #define MAX_RATE_BPS UINT64_C(10000000000000)
 #define MAX_DELAY_PS (1000 * FABRIC_MS)
-#define MAX_TIME_PS  (3600 * 1000 * FABRIC_MS)
 #define MAX_BYTES    (UINT64_C(1) << 50)
 
 static uint64_t get_quantity(struct reader *r, const struct field *f, const char *key,
@@ -296,13 +295,13 @@ static bool read_hosts(struct reader *r, const struct field *root, struct fabric
     h->payload_bytes =
         (uint32_t)get_quantity(r, &f, "payload", QUANTITY_BYTES, 1, 9000, h->payload_bytes);
     h->window_bytes = get_bytes(r, &f, "window", MAX_BYTES, h->window_bytes);
-    h->timeout_ps = get_time(r, &f, "timeout", MAX_TIME_PS, h->timeout_ps);
+    h->timeout_ps = get_time(r, &f, "timeout", SCENARIO_MAX_TIME_PS, h->timeout_ps);
     h->ack_priority = (uint8_t)get_count(r, &f, "ack_priority", 0, 7, h->ack_priority);
     h->cnp_priority = (uint8_t)get_count(r, &f, "cnp_priority", 0, 7, h->cnp_priority);
-    h->cnp_interval_ps = get_time(r, &f, "cnp_interval", MAX_TIME_PS, h->cnp_interval_ps);
+    h->cnp_interval_ps = get_time(r, &f, "cnp_interval", SCENARIO_MAX_TIME_PS, h->cnp_interval_ps);
     h->retry = (uint8_t)get_count(r, &f, "retry", 0, 7, h->retry);
     h->rnr_retry = (uint8_t)get_count(r, &f, "rnr_retry", 0, 7, h->rnr_retry);
-    h->rnr_timer_ps = get_time(r, &f, "rnr_timer", 655360 * FABRIC_US, h->rnr_timer_ps);
+    h->rnr_timer_ps = get_time(r, &f, "rnr_timer", FABRIC_MAX_RNR_PS, h->rnr_timer_ps);
     h->hpcc_eta_percent = get_count(r, &f, "hpcc_eta", 1, 100, h->hpcc_eta_percent);
     h->hpcc_stages = get_count(r, &f, "hpcc_stages", 0, UINT16_MAX, h->hpcc_stages);
     h->hpcc_parts = get_count(r, &f, "hpcc_parts", 1, 1000000, h->hpcc_parts);
@@ -346,7 +345,7 @@ static bool read_poisson(struct reader *r, const struct field *f, struct scenari
     reader_get(r, f, "sizes", &value);
     unsigned sizes = reader_choice(r, &value, WORKLOAD_SIZES, SIZES_WEBSEARCH);
     uint32_t load = (uint32_t)get_quantity(r, f, "load", QUANTITY_PPM, 1000, 1000000, 300000);
-    uint64_t duration = get_time(r, f, "duration", MAX_TIME_PS, FABRIC_MS);
+    uint64_t duration = get_time(r, f, "duration", SCENARIO_MAX_TIME_PS, FABRIC_MS);
     return !r->failed &&
            workload_poisson(s, w, (enum workload_sizes)sizes, load,
                             s->topology.links > 0 ? s->link[0].rate_bps : MIN_RATE_BPS, duration,
@@ -406,7 +405,7 @@ static bool read_work(struct reader *r, const struct field *item, const struct s
     work->message_bytes =
         (uint32_t)get_quantity(r, item, "message", QUANTITY_BYTES, 1, FABRIC_MAX_MESSAGE_BYTES, 0);
     work->receives = get_count(r, item, "receives", 0, FABRIC_MAX_RECEIVES, 64);
-    work->receive_ps = get_time(r, item, "receive_time", MAX_TIME_PS, 0);
+    work->receive_ps = get_time(r, item, "receive_time", SCENARIO_MAX_TIME_PS, 0);
     reader_get(r, item, "rkey", &value);
     work->wrong_rkey = reader_choice(r, &value, "right wrong", 0) == 1;
     return !r->failed;
@@ -428,10 +427,10 @@ static bool read_op(struct reader *r, const struct field *item, struct scenario 
     if (count_hosts(s) < 2)
         return reader_fail(r, item, "there are less than two hosts, two are expected");
     w.bytes = get_quantity(r, item, "bytes", QUANTITY_BYTES, 1, MAX_BYTES, 1 << 20);
-    w.start_ps = get_time(r, item, "start", MAX_TIME_PS, 0);
+    w.start_ps = get_time(r, item, "start", SCENARIO_MAX_TIME_PS, 0);
     w.priority = (uint8_t)get_count(r, item, "priority", 0, FABRIC_PRIORITIES - 1, 3);
     w.rounds = get_count(r, item, "rounds", 1, 100000, 1);
-    w.compute_ps = get_time(r, item, "compute", MAX_TIME_PS, 0);
+    w.compute_ps = get_time(r, item, "compute", SCENARIO_MAX_TIME_PS, 0);
     w.connections = get_count(r, item, "connections", 1, 65536, 1);
     if (!read_work(r, item, s, op == OP_STORAGE, &w.work))
         return false;
@@ -467,10 +466,10 @@ static bool read_watchdog(struct reader *r, const struct field *root, struct fab
     reader_get(r, &f, "action", &value);
     c->watchdog =
         (enum fabric_watchdog)reader_choice(r, &value, "off drop forward alert", WATCHDOG_DROP);
-    c->detect_ps =
-        get_quantity(r, &f, "detect", QUANTITY_TIME, FABRIC_US, MAX_TIME_PS, 200 * FABRIC_MS);
-    c->restore_ps =
-        get_quantity(r, &f, "restore", QUANTITY_TIME, FABRIC_US, MAX_TIME_PS, 200 * FABRIC_MS);
+    c->detect_ps = get_quantity(r, &f, "detect", QUANTITY_TIME, FABRIC_US, SCENARIO_MAX_TIME_PS,
+                                200 * FABRIC_MS);
+    c->restore_ps = get_quantity(r, &f, "restore", QUANTITY_TIME, FABRIC_US, SCENARIO_MAX_TIME_PS,
+                                 200 * FABRIC_MS);
     return !r->failed;
 }
 
@@ -511,7 +510,8 @@ static bool read_link_fault(struct reader *r, const struct field *f, struct scen
             (uint32_t)get_quantity(r, f, "corrupt", QUANTITY_PPM, 0, 1000000, 1000);
         return !r->failed;
     }
-    struct fabric_fault fault = {get_time(r, f, "at", MAX_TIME_PS, 0), link, kind == FAULT_UP};
+    struct fabric_fault fault = {get_time(r, f, "at", SCENARIO_MAX_TIME_PS, 0), link,
+                                 kind == FAULT_UP};
     uint32_t n = s->config.faults;
     while (n > 0 && s->fault[n - 1].at_ps > fault.at_ps) {
         s->fault[n] = s->fault[n - 1];
@@ -588,7 +588,7 @@ static bool read_scenario(struct reader *r, struct scenario *s)
     const char *name = reader_text(r, &value);
     s->title = strdup(name != NULL ? name : r->path);
     s->config.seed = get_quantity(r, &root, "seed", QUANTITY_COUNT, 0, UINT64_MAX, s->config.seed);
-    s->config.limit_ps = get_time(r, &root, "limit", MAX_TIME_PS, 0);
+    s->config.limit_ps = get_time(r, &root, "limit", SCENARIO_MAX_TIME_PS, 0);
     s->buffer_line = buffer_line(r, &root);
     return read_topology(r, &root, s) && read_switches(r, &root, &s->config.switches) &&
            read_hosts(r, &root, &s->config.hosts, &s->cc) && read_workload(r, &root, s) &&

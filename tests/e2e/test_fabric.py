@@ -337,6 +337,12 @@ REFUSED = {
         "--set topology.rate: '10GB' is not a rate such as 100Gbps",
     ),
     "seed_wrong": (["run", STAR, "--seed", "x", *OUT], USAGE, "'x' is not a whole number"),
+    "seed_too_large": (["run", STAR, "--seed", str(1 << 64), *OUT], USAGE, f"to {(1 << 64) - 1}"),
+    "set_a_group": (
+        ["run", STAR, "--set", "switches=3", *OUT],
+        UNAVAILABLE,
+        "--set switches: '3' cannot stand for fields",
+    ),
     "topology_alone": (["run", *IMPORT[1:3], *OUT], USAGE, "go together"),
     "import_and_scenario": ([*IMPORT, "hpcc-compat", STAR, *OUT], USAGE, "not both"),
     "unknown_profile": ([*IMPORT, "htsim", *OUT], USAGE, "'htsim' is unknown"),
@@ -375,9 +381,33 @@ REFUSED = {
         USAGE,
         "'200ms' is not two times",
     ),
+    "watchdog_long": (
+        [*IMPORT, "hpcc-compat", "--watchdog", "9999999s,200ms", *OUT],
+        USAGE,
+        "'9999999s,200ms' is not two times such as 200ms,200ms, from 1us to 3600s",
+    ),
+    "restore_long": (
+        [*IMPORT, "hpcc-compat", "--watchdog", "200ms,3600.1s", *OUT],
+        USAGE,
+        "from 1us to 3600s",
+    ),
     "set_for_import": ([*IMPORT, "hpcc-compat", "--set", "a=1", *OUT], USAGE, "for scenarios"),
     "out_is_a_file": (["run", STAR, "--out", STAR], UNAVAILABLE, "mixed.yaml"),
 }
+
+
+def all_seeds():
+    """To the last one that 64 bits hold, by the option as in the file."""
+    last = str((1 << 64) - 1)
+    outs = [fabric(STAR, *words)[0] for words in (["--seed", last], ["--set", "seed=" + last])]
+    demand(all(summary(out)["seed"] == int(last) for out in outs), "not this seed")
+    demand(len({fnv(os.path.join(out, "flows.csv")) for out in outs}) == 1, "not the same flows")
+
+
+def longest_watchdog():
+    """An hour, and no more (refused below)."""
+    total = summary(imports("star16.txt", "one_1MiB.txt", "--watchdog", "3600s,3600s")[0])
+    demand(total["finished"] == 1 and total["storms"] == 0, total)
 
 
 def cases(tap):
@@ -386,6 +416,8 @@ def cases(tap):
     tap.run("examples_are_all_here", examples_are_all_here)
     for function in (one_flow, incast_drains, congestion_control, hpcc, ring, verbs, trace):
         tap.run(function.__name__, function)
+    tap.run("all_seeds", all_seeds)
+    tap.run("longest_watchdog", longest_watchdog)
     bare = ["--set", "hosts.nic=none"]
     tap.run("same_bytes", same_bytes, "mixed.yaml", "mixed.fnv", *bare)
     tap.run("same_bytes_dcqcn", same_bytes, "mixed.yaml", "mixed-dcqcn.fnv")

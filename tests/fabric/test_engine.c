@@ -74,6 +74,58 @@ static void engine__recovers(void **state)
     rig_end(&r);
 }
 
+/* Never shorter than what is asked for; 0 is the longest RNR timer, and no time-out at all. */
+static void engine__codes_of_times(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t ps;
+        uint8_t rnr, timeout;
+    } rows[] = {
+        {0,                    1,  0 },
+        {1,                    1,  1 },
+        {8192000,              1,  1 },
+        {8192001,              1,  2 },
+        {10 * FABRIC_US,       1,  2 },
+        {10 * FABRIC_US + 1,   2,  2 },
+        {491520 * FABRIC_US,   31, 17},
+        {491521 * FABRIC_US,   0,  17},
+        {655360 * FABRIC_US,   0,  18},
+        {3600000 * FABRIC_MS,  0,  30},
+        {36000000 * FABRIC_MS, 0,  31},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(engine_rnr_code(rows[i].ps), rows[i].rnr);
+        assert_int_equal(engine_timeout_code(rows[i].ps), rows[i].timeout);
+    }
+}
+
+/* More than 32 bits hold is as good as no limit, not what is left of it in them. */
+static void engine__windows(void **state)
+{
+    (void)state;
+    static const uint64_t windows[] = {UINT64_C(1) << 20, UINT32_MAX, UINT64_C(1) << 32,
+                                       (UINT64_C(1) << 32) + 4096, UINT64_C(1) << 50};
+    uint64_t fct = 0;
+    for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
+        struct rig r;
+        star(&r, 2);
+        r.link[0].delay_ps = 100 * FABRIC_US; /* so that the window is what counts */
+        r.config.switches.buffer_bytes = 64 << 20;
+        r.config.hosts.window_bytes = windows[i];
+        rig_flow(&r, 0, 1, 4 << 20);
+        assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+        if (i == 0)
+            assert_true(rig_fct_ps(&r, 0) > 700 * FABRIC_US);
+        else if (i == 1)
+            fct = rig_fct_ps(&r, 0);
+        else
+            assert_int_equal(rig_fct_ps(&r, 0), fct);
+        rig_end(&r);
+    }
+    assert_in_range(fct, 400 * FABRIC_US, 600 * FABRIC_US);
+}
+
 /* The link stays down: after seven retries the QP is in error, and the run ends and says so. */
 static void engine__gives_up(void **state)
 {
@@ -215,6 +267,8 @@ static void engine__refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(engine__codes_of_times),
+        cmocka_unit_test(engine__windows),
         cmocka_unit_test(engine__one_flow),
         cmocka_unit_test(engine__incast_is_lossless),
         cmocka_unit_test(engine__recovers),

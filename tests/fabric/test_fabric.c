@@ -206,6 +206,27 @@ static void create__refuses(void **state)
     }
 }
 
+/* Beyond what can be counted, or what an RNR NAK can say. */
+static void create__refuses_times(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct fabric *f;
+    uint32_t bad;
+    uint64_t *const times[] = {&r.config.hosts.timeout_ps, &r.config.hosts.cnp_interval_ps,
+                               &r.config.detect_ps,        &r.config.restore_ps,
+                               &r.config.limit_ps,         &r.config.hosts.rnr_timer_ps};
+    for (unsigned i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        rig_star(&r, 2, 100, 1000);
+        rig_flow(&r, 0, 1, 1000);
+        *times[i] = FABRIC_MAX_RNR_PS;
+        rig_make(&r);
+        rig_end(&r);
+        *times[i] = i == 5 ? FABRIC_MAX_RNR_PS + 1 : SCHED_MAX_PS;
+        assert_int_equal(fabric_create(&r.config, &r.topology, r.flow, r.flows, &f, &bad), -EINVAL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +234,7 @@ int main(void)
         cmocka_unit_test(run__leaves_nothing),    cmocka_unit_test(run__same_twice),
         cmocka_unit_test(run__ends_at_its_limit), cmocka_unit_test(run__out_of_packets),
         cmocka_unit_test(fault__a_link_flaps),    cmocka_unit_test(create__refuses),
+        cmocka_unit_test(create__refuses_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,6 +100,41 @@ static void verbs__atomics(void **state)
     rig_end(&r);
 }
 
+/* As long as an atomic's answer, and none for all that: the last message has 4 bytes. */
+static void verbs__eight_bytes(void **state)
+{
+    (void)state;
+    static const enum fabric_verb verbs[] = {FABRIC_WRITE, FABRIC_WRITE_IMM, FABRIC_SEND,
+                                             FABRIC_READ};
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        struct rig r;
+        star(&r, 2);
+        rig_flow(&r, 0, 1, 8 * 3 + 4);
+        r.flow[0].work = (struct fabric_work){.verb = verbs[i], .message_bytes = 8, .receives = 4};
+        assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+        assert_int_equal(counted(&r, 0, COUNTER_tx_bytes) + counted(&r, 1, COUNTER_tx_bytes), 28);
+        rig_end(&r);
+    }
+}
+
+/* Who asks to wait for longer than 491.52 ms, which is nearly the longest, waits no less. */
+static void verbs__long_rnr_timer(void **state)
+{
+    (void)state;
+    static const uint64_t rows[] = {10, 11, 491520, 491521, 655360}; /* us */
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig r;
+        star(&r, 2);
+        r.config.hosts.rnr_retry = 1;
+        r.config.hosts.rnr_timer_ps = rows[i] * FABRIC_US;
+        rig_flow(&r, 0, 1, 4096);
+        r.flow[0].work.verb = FABRIC_SEND;
+        assert_int_equal(rig_run(&r), FABRIC_FAILED);
+        assert_true(result_of(&r, 0).failed_ps >= rows[i] * FABRIC_US);
+        rig_end(&r);
+    }
+}
+
 /* A READ's data is the answer: it comes by the priority of the flow and may be lost. */
 static void verbs__read_recovers(void **state)
 {
@@ -249,6 +284,7 @@ int main(void)
         cmocka_unit_test(verbs__read_recovers),   cmocka_unit_test(verbs__slow_receiver),
         cmocka_unit_test(verbs__no_receiver),     cmocka_unit_test(verbs__wrong_rkey),
         cmocka_unit_test(verbs__receivers_apart), cmocka_unit_test(verbs__refused),
+        cmocka_unit_test(verbs__eight_bytes),     cmocka_unit_test(verbs__long_rnr_timer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
  */
 #include "rig.h"
 
+#include "verbena/types.h"
+
 /* Five switches in a ring, two hosts at each; every flow takes two steps round it, since the way
  * is made one-way by a longer detour: the classic circle of buffers. */
 static void ring(struct rig *r)
@@ -129,6 +131,97 @@ static void check__late_flows(void **state)
     rig_end(&r);
 }
 
+/* What takes long is none: retries with long times between them, an RNR timer, slow links. */
+static void check__long_waits(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t kbps, timeout_us, rnr_us, bytes;
+        uint32_t mtu_bytes, payload_bytes;
+        bool engine, send;
+        enum fabric_state end;
+        uint64_t least_us, status;
+    } rows[] = {
+        {100000000, 4000,   10,     100000,  512, 1024, true,  false, FABRIC_FAILED,   33554,
+         WC_RETRY_EXC_ERR                                                                       },
+        {100000000, 5000,   10,     100000,  512, 1024, true,  false, FABRIC_FAILED,   67108,
+         WC_RETRY_EXC_ERR                                                                       },
+        {100000000, 100000, 10,     100000,  512, 1024, true,  false, FABRIC_FAILED,   800000,
+         WC_RETRY_EXC_ERR                                                                       },
+        {100000000, 0,      100000, 100000,  0,   1024, true,  true,  FABRIC_FAILED,   200000,
+         WC_RNR_RETRY_EXC_ERR                                                                   },
+        {100000000, 4000,   600000, 100000,  0,   1024, true,  true,  FABRIC_FAILED,   200000,
+         WC_RNR_RETRY_EXC_ERR                                                                   },
+        {10000,     0,      10,     1 << 20, 0,   1024, true,  false, FABRIC_FINISHED, 800000, 0},
+        {10000,     0,      10,     1 << 20, 0,   1024, false, false, FABRIC_FINISHED, 800000, 0},
+        {1000,      0,      10,     45000,   0,   9000, false, false, FABRIC_FINISHED, 300000, 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig r;
+        struct fabric_flow_result result;
+        rig_star(&r, 2, 1, 1000);
+        for (unsigned side = 0; side < 2; side++) {
+            r.link[side].rate_bps = rows[i].kbps * 1000;
+            r.link[side].mtu_bytes = rows[i].mtu_bytes;
+        }
+        r.config.hosts.engine = rows[i].engine;
+        r.config.hosts.payload_bytes = rows[i].payload_bytes;
+        r.config.hosts.timeout_ps = rows[i].timeout_us * FABRIC_US;
+        r.config.hosts.rnr_timer_ps = rows[i].rnr_us * FABRIC_US;
+        r.config.hosts.rnr_retry = 2;
+        rig_flow(&r, 0, 1, rows[i].bytes);
+        r.flow[0].work.verb = rows[i].send ? FABRIC_SEND : FABRIC_WRITE;
+        assert_int_equal(rig_run(&r), rows[i].end);
+        fabric_flow_result(r.f, 0, &result);
+        assert_int_equal(result.status, rows[i].status);
+        assert_true(r.totals.now_ps >= rows[i].least_us * FABRIC_US);
+        rig_end(&r);
+    }
+}
+
+/* Frames that move for ever and get nobody on: retries of a source that has no limit, RNR NAKs. */
+static void check__busy_standstill(void **state)
+{
+    (void)state;
+    for (unsigned engine = 0; engine < 2; engine++) {
+        struct rig r;
+        rig_star(&r, 2, 100, 1000);
+        r.config.hosts.engine = engine != 0;
+        r.config.hosts.timeout_ps = FABRIC_MS;
+        if (engine == 0)
+            r.link[1].mtu_bytes = 512;
+        rig_flow(&r, 0, 1, 100000);
+        r.flow[0].work.verb = FABRIC_SEND;
+        assert_int_equal(rig_run(&r), FABRIC_STALLED);
+        assert_in_range(r.totals.now_ps, 20 * FABRIC_MS, 100 * FABRIC_MS);
+        assert_true(r.totals.link_hops > 20);
+        rig_end(&r);
+    }
+}
+
+/* What is still to come may end it: a link that goes up, a flow that starts. */
+static void check__waits_for_what_comes(void **state)
+{
+    (void)state;
+    static const struct fabric_fault fault[] = {
+        {1 * FABRIC_US,   0, false},
+        {900 * FABRIC_MS, 0, true }
+    };
+    for (uint32_t faults = 1; faults <= 2; faults++) {
+        struct rig r;
+        rig_star(&r, 3, 100, 1000);
+        r.config.fault = fault;
+        r.config.faults = faults;
+        rig_flow(&r, 0, 2, 1000000);
+        rig_flow(&r, 1, 2, 1000);
+        r.flow[1].start_ps = 500 * FABRIC_MS;
+        assert_int_equal(rig_run(&r), faults == 2 ? FABRIC_FINISHED : FABRIC_STALLED);
+        assert_int_equal(r.totals.finished, faults);
+        assert_true(rig_fct_ps(&r, 1) < FABRIC_MS);
+        rig_end(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +231,9 @@ int main(void)
         cmocka_unit_test(check__congestion_is_none),
         cmocka_unit_test(check__stall_is_told),
         cmocka_unit_test(check__late_flows),
+        cmocka_unit_test(check__long_waits),
+        cmocka_unit_test(check__busy_standstill),
+        cmocka_unit_test(check__waits_for_what_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -293,6 +293,37 @@ static void read__verbs(void **state)
     scenario_free(&s);
 }
 
+/* No time is beyond an hour, or what an RNR NAK can say. */
+static void read__long_times(void **state)
+{
+    (void)state;
+    static const char *const fields[] = {
+        "limit",           "hosts.timeout",           "hosts.cnp_interval", "hosts.rnr_timer",
+        "watchdog.detect", "watchdog.restore",        "workload.0.start",   "workload.0.compute",
+        "faults.0.at",     "workload.0.receive_time", "topology.delay",     "workload.1.duration",
+    };
+    static const char *const times[] = {"3601s", "9999999s", "99999999999s",
+                                        "184467440737095516151ps"};
+    static const char text[] = STAR "workload:\n  - {op: incast, to: h0}\n  - {op: poisson}\n"
+                                    "faults: [{fault: link-down, a: h0, b: s0}]\n";
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        for (size_t j = 0; j < sizeof(times) / sizeof(times[0]); j++) {
+            struct scenario s;
+            struct scenario_error e = {""};
+            char pair[80], where[80];
+            snprintf(pair, sizeof(pair), "%s=%s", fields[i], times[j]);
+            snprintf(where, sizeof(where), "--set %s: '%s' is ", fields[i], times[j]);
+            struct scenario_set set = {pair, false};
+            scenario_init(&s);
+            if (scenario_read_yaml(&s, bench_file(text), &set, 1, &e))
+                fail_msg("taken: %s", pair);
+            bench_contains(e.text, where);
+            bench_contains(e.text, "00 ps");
+            scenario_free(&s);
+        }
+    }
+}
+
 static void read__mistakes_of_verbs(void **state)
 {
     (void)state;
@@ -335,14 +366,29 @@ static void read__sets(void **state)
     static const struct {
         const char *set, *message; /* NULL: taken */
     } rows[] = {
-        {"switches.buffer=3MiB",       NULL                                                },
-        {"switches.ecn.kmin=1KB",      NULL                                                },
-        {"watchdog.detect=9ms",        NULL                                                },
-        {"switches.puffer=3MiB",       "--set switches.puffer=3MiB: there is no such field"},
-        {"switches.buffer=3 potatoes", "--set switches.buffer: '3 potatoes' is not a size" },
-        {"workload.7.bytes=1",         "there is no such field"                            },
-        {"=1",                         "there is no such field"                            },
-        {"topology.shape=tsar",        "--set topology.shape: 'tsar' is unknown"           },
+        {"switches.buffer=3MiB",        NULL                                                   },
+        {"switches.ecn.kmin=1KB",       NULL                                                   },
+        {"watchdog.detect=9ms",         NULL                                                   },
+        {"switches.puffer=3MiB",        "--set switches.puffer=3MiB: there is no such field"   },
+        {"switches.buffer=3 potatoes",  "--set switches.buffer: '3 potatoes' is not a size"    },
+        {"workload.7.bytes=1",          "there is no such field"                               },
+        {"=1",                          "there is no such field"                               },
+        {"topology.shape=tsar",         "--set topology.shape: 'tsar' is unknown"              },
+        {"switches.lossless=none",      NULL                                                   },
+        {"switches.ecn.priorities=0,3", NULL                                                   },
+        {"seed=18446744073709551615",   NULL                                                   },
+        {"seed=18446744073709551616",   "is not a whole number, from 0 to 18446744073709551615"},
+        {"hosts.rnr_timer=655360us",    NULL                                                   },
+        {"hosts.window=5GiB",           NULL                                                   },
+        {"switches=3",                  "--set switches: '3' cannot stand for fields"          },
+        {"switches.ecn=off",            "--set switches.ecn: 'off' cannot stand for fields"    },
+        {"switches.weights=3",          "--set switches.weights: '3' cannot stand for fields"  },
+        {"hosts=none",                  "--set hosts: 'none' cannot stand for fields"          },
+        {"topology=star",               "--set topology: 'star' cannot stand for fields"       },
+        {"watchdog=on",                 "--set watchdog: 'on' cannot stand for fields"         },
+        {"workload=incast",             "--set workload: 'incast' cannot stand for a list"     },
+        {"workload.0=incast",           "--set workload.0: 'incast' cannot stand for fields"   },
+        {"faults=none",                 "--set faults: 'none' cannot stand for a list"         },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct scenario s;
@@ -367,6 +413,7 @@ int main(void)
         cmocka_unit_test(read__mistakes_of_hosts),
         cmocka_unit_test(read__verbs),
         cmocka_unit_test(read__mistakes_of_verbs),
+        cmocka_unit_test(read__long_times),
         cmocka_unit_test(read__sets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
