@@ -366,7 +366,7 @@ static uint32_t find_node(const void *scenario, const char *name)
     return scenario_find_node(scenario, name);
 }
 
-static void open_trace(const struct options *o, struct scenario *s, struct trace_writer *w)
+static struct trace_filter read_filter(const struct options *o, const struct scenario *s)
 {
     struct scenario_error error;
     struct trace_filter filter = {0};
@@ -374,9 +374,41 @@ static void open_trace(const struct options *o, struct scenario *s, struct trace
     for (unsigned i = 0; i < o->filters; i++)
         if (!trace_filter_add(&filter, o->filter[i], &names, &error))
             tool_die(TOOL_USAGE, "%s", error.text);
+    return filter;
+}
+
+/* All that the run will write is open before it begins. If anything is refused, all is as it was.
+ */
+static struct fabric *prepare(const struct options *o, struct scenario *s, bool page,
+                              struct results *results, struct trace_writer *trace)
+{
+    struct scenario_error error;
+    struct fabric *f;
     uint64_t mib = o->trace_mib != 0 ? o->trace_mib : TRACE_MIB;
-    if (!trace_writer_open(w, o->trace, mib << 20, &filter, s, &error))
-        tool_die(TOOL_UNAVAILABLE, "%s", error.text);
+    struct trace_filter filter = read_filter(o, s);
+    bool begun = results_begin(results, o->out, s, page, &error);
+    bool traced = begun && (o->trace == NULL ||
+                            trace_writer_open(trace, o->trace, mib << 20, &filter, s, &error));
+    if (traced && scenario_make(s, o->scenario != NULL ? o->scenario : o->flows, &f, &error))
+        return f;
+    trace_writer_abandon(trace);
+    if (begun)
+        results_abandon(results);
+    tool_die(TOOL_UNAVAILABLE, "%s", error.text);
+}
+
+/* What can be written is, whatever cannot. */
+static bool finish(const struct options *o, const struct scenario *s, struct fabric *f,
+                   enum fabric_state state, struct results *results, struct trace_writer *trace)
+{
+    struct scenario_error error[2];
+    bool traced = o->trace == NULL || trace_writer_close(trace, &error[0]);
+    bool written = results_end(results, s, f, state, &error[1]);
+    if (!traced)
+        fprintf(stderr, "verbena: %s\n", error[0].text);
+    if (!written)
+        fprintf(stderr, "verbena: %s\n", error[1].text);
+    return traced && written;
 }
 
 int cmd_fabric(int argc, char **argv)
@@ -385,27 +417,20 @@ int cmd_fabric(int argc, char **argv)
         return cmd_fabric_trace(argc - 1, argv + 1);
     struct options o = {0};
     struct scenario s;
-    struct scenario_error error;
     struct results results;
-    struct trace_writer trace;
-    struct fabric *f;
+    struct trace_writer trace = {0};
     argp_parse(&fabric_argp, argc, argv, 0, NULL, &o);
     load(&o, &s);
-    const char *source = o.scenario != NULL ? o.scenario : o.flows;
-    if (o.trace != NULL)
-        open_trace(&o, &s, &trace);
     bool page = !o.no_report && report_can();
     if (!o.no_report && !page)
         fprintf(stderr, "no report.html: %s\n", REPORT_CANNOT);
-    if (!results_begin(&results, o.out, &s, page, &error) || !scenario_make(&s, source, &f, &error))
-        tool_die(TOOL_UNAVAILABLE, "%s", error.text);
+    struct fabric *f = prepare(&o, &s, page, &results, &trace);
     scenario_warn(&s, f, stderr);
     enum fabric_state state = simulate(f);
-    if (o.trace != NULL && !trace_writer_close(&trace, &error))
-        tool_die(TOOL_UNAVAILABLE, "%s", error.text);
-    if (!results_end(&results, &s, f, state, &error))
-        tool_die(TOOL_UNAVAILABLE, "%s", error.text);
+    bool kept = finish(&o, &s, f, state, &results, &trace);
     int code = report(f, state, o.out);
+    if (!kept)
+        code = TOOL_UNAVAILABLE;
     fabric_destroy(f);
     scenario_free(&s);
     return code;

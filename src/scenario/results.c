@@ -7,13 +7,19 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "scenario/page.h"
 
 #include "verbena/types.h"
+
+static const char *const file_names[RESULTS_FILES] = {
+    "pfc.csv", "flows.csv", "verbs.csv", "ports.csv", "summary.json", "report.html",
+};
 
 const char *const results_ends[] = {"running", "finished",       "stalled",
                                     "limit",   "out of packets", "failed"};
@@ -21,28 +27,6 @@ const char *const results_ends[] = {"running", "finished",       "stalled",
 static uint64_t ns(uint64_t ps)
 {
     return (ps + 500) / 1000;
-}
-
-static FILE *open_file(const struct results *r, const char *name, struct scenario_error *e)
-{
-    char path[4096];
-    snprintf(path, sizeof(path), "%s/%s", r->folder, name);
-    FILE *file = fopen(path, "w");
-    if (file == NULL)
-        snprintf(e->text, sizeof(e->text), "%.400s: %s", path, strerror(errno));
-    return file;
-}
-
-static bool close_file(const struct results *r, FILE *file, const char *name,
-                       struct scenario_error *e)
-{
-    bool bad = ferror(file) != 0;
-    if (fclose(file) != 0 || bad) {
-        snprintf(e->text, sizeof(e->text), "%.300s/%s: it could not be written: %s", r->folder,
-                 name, strerror(errno));
-        return false;
-    }
-    return true;
 }
 
 static void note_pfc(void *arg, uint64_t time_ps, uint32_t node, uint32_t port, unsigned priority,
@@ -56,42 +40,71 @@ static void note_pfc(void *arg, uint64_t time_ps, uint32_t node, uint32_t port, 
         samples_pfc(&r->samples, time_ps, node, port);
     if (quanta > UINT16_MAX) /* held until the resume: what a frame can say at most */
         quanta = UINT16_MAX;
-    fprintf(r->pfc, "%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%s,%s,%" PRIu32 "\n", ns(time_ps), node,
-            port, which, quanta != 0 ? "pause" : "resume", quanta);
+    fprintf(r->out[RESULTS_PFC].file, "%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%s,%s,%" PRIu32 "\n",
+            ns(time_ps), node, port, which, quanta != 0 ? "pause" : "resume", quanta);
+}
+
+/* This run has none of them; if there is one, it is of an earlier run. */
+static bool is_left_out(const struct results *r, const struct scenario *s, unsigned file)
+{
+    return (file == RESULTS_REPORT && !r->report) ||
+           (file == RESULTS_VERBS && !s->config.hosts.engine);
+}
+
+static void path_of(const struct results *r, unsigned file, char out[PATH_MAX])
+{
+    snprintf(out, PATH_MAX, "%s/%s", r->folder, file_names[file]);
 }
 
 bool results_begin(struct results *r, const char *folder, struct scenario *s, bool report,
                    struct scenario_error *error)
 {
-    *r = (struct results){.folder = strdup(folder), .report = report};
-    if (report && !samples_begin(&r->samples, s)) {
-        snprintf(error->text, sizeof(error->text), "%s: no memory for what the report shows",
-                 folder);
-        free(r->folder);
-        return false;
-    }
-    if (r->folder == NULL || (mkdir(folder, 0777) != 0 && errno != EEXIST)) {
+    *r = (struct results){.folder = strdup(folder)};
+    r->made = r->folder != NULL && mkdir(folder, 0777) == 0;
+    bool ok = r->made || (r->folder != NULL && errno == EEXIST);
+    if (!ok)
         snprintf(error->text, sizeof(error->text), "%s: %s", folder, strerror(errno));
-        free(r->folder);
+    if (ok && report) {
+        r->report = samples_begin(&r->samples, s);
+        ok = r->report;
+        if (!ok)
+            snprintf(error->text, sizeof(error->text), "%s: no memory for what the report shows",
+                     folder);
+    }
+    for (unsigned i = 0; ok && i < RESULTS_FILES; i++) {
+        char path[PATH_MAX];
+        path_of(r, i, path);
+        ok = is_left_out(r, s, i) || output_open(&r->out[i], path, error);
+    }
+    if (!ok) {
+        results_abandon(r);
         return false;
     }
-    r->pfc = open_file(r, "pfc.csv", error);
-    if (r->pfc == NULL) {
-        free(r->folder);
-        return false;
-    }
-    fputs("time_ns,node,port,priority,event,quanta\n", r->pfc);
+    fputs("time_ns,node,port,priority,event,quanta\n", r->out[RESULTS_PFC].file);
     s->config.on_pfc = note_pfc;
     s->config.on_pfc_arg = r;
     return true;
 }
 
-static bool write_flows(const struct results *r, const struct scenario *s, const struct fabric *f,
-                        struct scenario_error *e)
+static void forget(struct results *r)
 {
-    FILE *out = open_file(r, "flows.csv", e);
-    if (out == NULL)
-        return false;
+    if (r->report)
+        samples_free(&r->samples);
+    free(r->folder);
+    *r = (struct results){0};
+}
+
+void results_abandon(struct results *r)
+{
+    for (unsigned i = 0; i < RESULTS_FILES; i++)
+        output_abandon(&r->out[i]);
+    if (r->made)
+        rmdir(r->folder);
+    forget(r);
+}
+
+static void write_flows(FILE *out, const struct scenario *s, const struct fabric *f)
+{
     fputs("flow,src,dst,priority,bytes,start_ns,fct_ns,slowdown,retries,cnps\n", out);
     for (uint32_t i = 0; i < s->flows; i++) {
         const struct fabric_flow *w = &s->flow[i];
@@ -112,7 +125,6 @@ static bool write_flows(const struct results *r, const struct scenario *s, const
         }
         fprintf(out, ",%" PRIu32 ",%" PRIu32 "\n", result.retries, result.cnps);
     }
-    return close_file(r, out, "flows.csv", e);
 }
 
 /* Names as verbs programs know them, without IBV_WC_. */
@@ -140,17 +152,11 @@ static const char *status_name(unsigned status)
 }
 
 /* What became of each flow's QPs. */
-static bool write_verbs(const struct results *r, const struct scenario *s, const struct fabric *f,
-                        struct scenario_error *e)
+static void write_verbs(FILE *out, const struct scenario *s, const struct fabric *f)
 {
     static const char *const verbs[] = {"write", "write-imm", "send",
                                         "read",  "fetch-add", "cmp-swap"};
     static const char *const states[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
-    if (!s->config.hosts.engine)
-        return true;
-    FILE *out = open_file(r, "verbs.csv", e);
-    if (out == NULL)
-        return false;
     fputs("flow,verb,status,failed_ns,rnr_naks,src_qp,dst_qp\n", out);
     for (uint32_t i = 0; i < s->flows; i++) {
         struct fabric_flow_result result;
@@ -164,14 +170,10 @@ static bool write_verbs(const struct results *r, const struct scenario *s, const
         fprintf(out, ",%" PRIu32 ",%s,%s\n", result.rnr_naks, states[result.state[0]],
                 states[result.state[1]]);
     }
-    return close_file(r, out, "verbs.csv", e);
 }
 
-static bool write_ports(const struct results *r, const struct fabric *f, struct scenario_error *e)
+static void write_ports(FILE *out, const struct fabric *f)
 {
-    FILE *out = open_file(r, "ports.csv", e);
-    if (out == NULL)
-        return false;
     fputs("node,port,priority,max_queue_bytes,paused_sent_ns,paused_received_ns,tx_bytes,ecn_marks,"
           "drops\n",
           out);
@@ -189,7 +191,6 @@ static bool write_ports(const struct results *r, const struct fabric *f, struct 
                     ns(q.paused_received_ps), q.tx_bytes, q.ecn_marks, q.drops);
         }
     }
-    return close_file(r, out, "ports.csv", e);
 }
 
 static void write_mask(FILE *out, const char *name, uint8_t mask)
@@ -274,13 +275,10 @@ void results_text(FILE *out, const char *text)
     fputc('"', out);
 }
 
-static bool write_summary(const struct results *r, const struct scenario *s, const struct fabric *f,
-                          enum fabric_state state, struct scenario_error *e)
+static void write_summary(FILE *out, const struct scenario *s, const struct fabric *f,
+                          enum fabric_state state)
 {
     struct fabric_totals t;
-    FILE *out = open_file(r, "summary.json", e);
-    if (out == NULL)
-        return false;
     fabric_totals(f, &t);
     fputs("{\n", out);
     fputs("  \"scenario\": ", out);
@@ -312,30 +310,50 @@ static bool write_summary(const struct results *r, const struct scenario *s, con
     fprintf(out, "  \"ecn_marks\": %" PRIu64 ",\n", t.ecn_marks);
     fprintf(out, "  \"max_queue_bytes\": %" PRIu64 ",\n", t.max_queue_bytes);
     fprintf(out, "  \"link_hops\": %" PRIu64 "\n}\n", t.link_hops);
-    return close_file(r, out, "summary.json", e);
 }
 
-static bool write_report(struct results *r, const struct scenario *s, struct fabric *f,
-                         enum fabric_state state, struct scenario_error *e)
+/* Takes its name, or says why not; what an earlier run has left of those that this one has not
+ * goes.
+ */
+static bool finish(struct results *r, unsigned file, struct scenario_error *error)
 {
-    FILE *out = open_file(r, "report.html", e);
-    if (out == NULL)
-        return false;
-    samples_end(&r->samples, f);
-    int rc = page_write(out, s, f, state, &r->samples);
-    if (rc != 0)
-        snprintf(e->text, sizeof(e->text), "%.300s/report.html: %s", r->folder, strerror(-rc));
-    return close_file(r, out, "report.html", e) && rc == 0;
+    char path[PATH_MAX];
+    if (r->out[file].path != NULL)
+        return output_commit(&r->out[file], error);
+    path_of(r, file, path);
+    if (unlink(path) == 0 || errno == ENOENT)
+        return true;
+    snprintf(error->text, sizeof(error->text),
+             "%.400s: that of an earlier run cannot be removed: %s", path, strerror(errno));
+    return false;
 }
 
 bool results_end(struct results *r, const struct scenario *s, struct fabric *f,
                  enum fabric_state state, struct scenario_error *error)
 {
-    bool ok = close_file(r, r->pfc, "pfc.csv", error);
-    ok = ok && write_flows(r, s, f, error) && write_verbs(r, s, f, error) &&
-         write_ports(r, f, error) && write_summary(r, s, f, state, error);
-    ok = ok && (!r->report || write_report(r, s, f, state, error));
-    samples_free(&r->samples);
-    free(r->folder);
+    bool ok = true;
+    write_flows(r->out[RESULTS_FLOWS].file, s, f);
+    if (s->config.hosts.engine)
+        write_verbs(r->out[RESULTS_VERBS].file, s, f);
+    write_ports(r->out[RESULTS_PORTS].file, f);
+    write_summary(r->out[RESULTS_SUMMARY].file, s, f, state);
+    if (r->report) {
+        samples_end(&r->samples, f);
+        int rc = page_write(r->out[RESULTS_REPORT].file, s, f, state, &r->samples);
+        if (rc != 0) {
+            snprintf(error->text, sizeof(error->text), "%.300s/report.html: %s", r->folder,
+                     strerror(-rc));
+            output_abandon(&r->out[RESULTS_REPORT]);
+            ok = false;
+        }
+    }
+    for (unsigned i = 0; i < RESULTS_FILES; i++) {
+        struct scenario_error e;
+        if (!finish(r, i, &e) && ok) {
+            *error = e;
+            ok = false;
+        }
+    }
+    forget(r);
     return ok;
 }

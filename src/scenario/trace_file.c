@@ -5,7 +5,6 @@
 #include "scenario/trace_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,31 +145,27 @@ static uint32_t kinds_of(const struct trace_filter *filter)
     return kinds;
 }
 
-static void let_go(struct trace_writer *w)
-{
-    trace_mask_free(&w->mask);
-    free(w->tracer.event);
-    free(w->path);
-}
-
 bool trace_writer_open(struct trace_writer *w, const char *path, uint64_t bytes,
                        const struct trace_filter *filter, struct scenario *s,
                        struct scenario_error *error)
 {
-    *w = (struct trace_writer){.path = strdup(path), .fd = -1};
+    *w = (struct trace_writer){0};
     w->capacity = bytes / TRACE_EVENT_BYTES;
     if (w->capacity == 0)
         w->capacity = 1;
     w->base = base_of(s->topology.nodes);
     w->tracer.event = malloc(CHUNK_BYTES);
-    if (w->tracer.event != NULL && w->path != NULL && trace_mask_make(&w->mask, filter, s))
-        w->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (w->fd < 0) {
-        fail(error, path, strerror(errno));
-        let_go(w);
+    bool ok = w->tracer.event != NULL && trace_mask_make(&w->mask, filter, s);
+    ok = ok ? output_open(&w->out, path, error) : fail(error, path, strerror(ENOMEM));
+    if (ok) {
+        w->fd = fileno(w->out.file);
+        write_header(w, s);
+        ok = w->error == 0 || fail(error, path, strerror(w->error));
+    }
+    if (!ok) {
+        trace_writer_abandon(w);
         return false;
     }
-    write_header(w, s);
     w->tracer.room = room(w);
     w->tracer.full = flush;
     w->tracer.arg = w;
@@ -190,11 +185,18 @@ bool trace_writer_close(struct trace_writer *w, struct scenario_error *error)
     flush(w);
     put_le64(events, w->events);
     write_at(w, AT_EVENTS, events, sizeof(events));
-    if (close(w->fd) != 0 && w->error == 0)
-        w->error = errno;
-    bool ok = w->error == 0 || fail(error, w->path, strerror(w->error));
-    let_go(w);
+    bool ok = w->error == 0 || fail(error, w->out.path, strerror(w->error));
+    ok = ok && output_commit(&w->out, error);
+    trace_writer_abandon(w);
     return ok;
+}
+
+void trace_writer_abandon(struct trace_writer *w)
+{
+    output_abandon(&w->out);
+    trace_mask_free(&w->mask);
+    free(w->tracer.event);
+    *w = (struct trace_writer){0};
 }
 
 static bool parse_header(struct trace_reader *r, struct scenario_error *error)

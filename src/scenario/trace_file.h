@@ -7,7 +7,7 @@
 #ifndef SCENARIO_TRACE_FILE_H
 #define SCENARIO_TRACE_FILE_H
 
-#include "scenario/scenario.h"
+#include "scenario/output.h"
 
 enum {
     TRACE_EVENT_BYTES = 32,
@@ -51,8 +51,8 @@ const char *trace_kind_name(unsigned kind);
 const char *trace_frame_name(unsigned frame);
 
 struct trace_writer {
-    int fd;
-    char *path;
+    struct output out;
+    int fd;                      /* of it */
     struct fabric_tracer tracer; /* what the fabric fills */
     struct trace_mask mask;
     uint64_t capacity, events; /* room; taken in all, without those that wait in the tracer */
@@ -66,6 +66,8 @@ bool trace_writer_open(struct trace_writer *w, const char *path, uint64_t bytes,
                        const struct trace_filter *filter, struct scenario *s,
                        struct scenario_error *error);
 bool trace_writer_close(struct trace_writer *w, struct scenario_error *error);
+/* There is no run: what was there stays. Nothing, if it is not open. */
+void trace_writer_abandon(struct trace_writer *w);
 
 struct trace_reader {
     FILE *file;

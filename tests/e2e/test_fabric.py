@@ -375,6 +375,12 @@ REFUSED = {
         "'h99' is no node",
     ),
     "trace_mib": (["run", STAR, "--trace", "t", "--trace-mib", "0", *OUT], USAGE, "from 1 to"),
+    "trace_nowhere": (["run", STAR, "--trace", "no/such/t", *OUT], UNAVAILABLE, "no/such/t: No such"),
+    "trace_twice": (
+        ["run", STAR, "--trace", os.path.join(OUT[1], "pfc.csv"), *OUT],
+        UNAVAILABLE,
+        "pfc.csv: another run writes it, or this one",
+    ),
     "trace_full": (["run", STAR, "--trace", "/dev/full", *OUT], UNAVAILABLE, "No space left"),
     "watchdog_wrong": (
         [*IMPORT, "hpcc-compat", "--watchdog", "200ms", *OUT],
@@ -410,7 +416,69 @@ def longest_watchdog():
     demand(total["finished"] == 1 and total["storms"] == 0, total)
 
 
+def tree(place):
+    """Every file and its bytes."""
+    found = {}
+    for base, _, names in os.walk(place):
+        for name in names:
+            with open(os.path.join(base, name), "rb") as data:
+                found[os.path.join(base, name)] = data.read()
+    return found
+
+
+def refused_changes_nothing():
+    """Whatever is refused, before or after the scenario is read: all files stay as they were."""
+    out = tempfile.mkdtemp(dir=folder.name)
+    trace = os.path.join(out, "trace")
+    run = ["run", STAR, "--out", out, "--trace", trace]
+    status, text, errors = e2e.run([e2e.VERBENA, "fabric", *run], 60)
+    demand(status == 0, text + errors)
+    before = tree(out)
+    demand(len(before) >= 6 and trace in before, sorted(before))
+    for more in (
+        ["--set", "switches.buffer=300KB"],
+        ["--set", "no.such=1"],
+        ["--trace-filter", "node=h99"],
+        ["--trace", os.path.join(out, "no", "such")],
+        ["--trace", os.path.join(out, "summary.json")],
+        ["--no-report", "--trace", "/dev/full"],
+    ):
+        status, text, errors = e2e.run([e2e.VERBENA, "fabric", *run, *more], 60)
+        demand(status in (USAGE, UNAVAILABLE) and not text, f"{more}: {status} {text} {errors}")
+        demand(tree(out) == before, f"{more}: files have changed")
+    words = [*IMPORT, "hpcc-compat", "--flows", "no-such", "--out", out, "--trace", trace]
+    status, text, errors = e2e.run([e2e.VERBENA, "fabric", *words], 60)
+    demand(status == UNAVAILABLE and tree(out) == before, f"{status} {text} {errors}")
+    demand(not os.path.exists(OUT[1]), "a folder was made for a run that was refused")
+
+
+def disk_full():
+    """No file may be larger than this: the trace cannot be written, the results are all there."""
+    out = tempfile.mkdtemp(dir=folder.name)
+    old = os.path.join(out, "trace")
+    with open(old, "w", encoding="ascii") as text:
+        text.write("old")
+    limit = "trap '' XFSZ; ulimit -f 500; exec \"$@\""  # blocks of 512 or 1024 bytes
+    words = ["run", STAR, "--no-report", "--out", out, *ALL, "--trace", old]
+    command = ["sh", "-c", limit, "sh", e2e.VERBENA, "fabric", *words]
+    status, text, errors = e2e.run(command, 60)
+    demand(status == UNAVAILABLE and re.search("trace: File too large", errors), errors)
+    demand("flows finished in" in text, text)
+    demand(summary(out)["end"] == "finished" and len(rows(out, "flows.csv")) > 5, "no results")
+    with open(old, encoding="ascii") as kept:
+        demand(kept.read() == "old", "what was there is gone, for nothing")
+    demand(not [name for name in os.listdir(out) if name.endswith(".part")], os.listdir(out))
+    words[2:3] = []  # with a report, which is larger
+    words[-len(ALL) - 2 :] = []
+    limit = limit.replace("500", "60")
+    status, text, errors = e2e.run(["sh", "-c", limit, "sh", e2e.VERBENA, "fabric", *words], 60)
+    demand(status == UNAVAILABLE and "report.html: File too large" in errors, errors)
+    demand(sorted(os.listdir(out)) == sorted([*FILES, "trace", "verbs.csv"]), os.listdir(out))
+
+
 def cases(tap):
+    tap.run("refused_changes_nothing", refused_changes_nothing)
+    tap.run("disk_full", disk_full)
     for name in EXAMPLES:
         tap.run("example_" + name.replace("-", "_"), example, name)
     tap.run("examples_are_all_here", examples_are_all_here)

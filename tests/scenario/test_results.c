@@ -4,6 +4,8 @@
  */
 #include "scenario/results.h"
 
+#include <sys/stat.h>
+
 #include "scenario/trace_file.h"
 
 #include "bench.h"
@@ -165,6 +167,102 @@ static void end__same_in_every_build(void **state)
     (void)rmdir("out");
 }
 
+static void put(const char *name, const char *what)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "out/%s", name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(what, f);
+    fclose(f);
+}
+
+static const char *const files[RESULTS_FILES] = {"pfc.csv",   "flows.csv",    "verbs.csv",
+                                                 "ports.csv", "summary.json", "report.html"};
+#define SMALL                                                                                      \
+    "topology: {shape: star, hosts: 2}\nhosts: {nic: none}\n"                                      \
+    "workload: [{op: flow, from: h0, to: h1, bytes: 1000}]\n"
+
+/* Whatever an earlier run has left is there to the last byte when this one is refused, and nothing
+ * else. */
+static void abandon__all_is_as_it_was(void **state)
+{
+    (void)state;
+    struct scenario s;
+    struct scenario_error e;
+    struct results r;
+    scenario_init(&s);
+    assert_true(scenario_read_yaml(&s, bench_file(SMALL), NULL, 0, &e));
+    assert_true(results_begin(&r, "out", &s, true, &e));
+    results_abandon(&r);
+    assert_int_equal(access("out", F_OK), -1);
+    assert_int_equal(mkdir("out", 0777), 0);
+    for (unsigned i = 0; i < RESULTS_FILES; i++)
+        put(files[i], "old");
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(results_begin(&r, "out", &s, i == 1, &e));
+        fputs("something", r.out[RESULTS_PFC].file);
+        results_abandon(&r);
+    }
+    for (unsigned i = 0; i < RESULTS_FILES; i++)
+        assert_string_equal(content(files[i]), "old");
+    assert_int_equal(rmdir("out"), 0);
+    scenario_free(&s);
+}
+
+/* Of an earlier run nothing stays among the files of this one. */
+static void end__nothing_of_an_earlier_run(void **state)
+{
+    (void)state;
+    bench_file("");
+    assert_int_equal(mkdir("out", 0777), 0);
+    for (unsigned i = 0; i < RESULTS_FILES; i++)
+        put(files[i], "old");
+    put("mine", "mine");
+    run_text(SMALL, FABRIC_FINISHED);
+    assert_int_equal(access("out/verbs.csv", F_OK), -1);
+    assert_int_equal(access("out/report.html", F_OK), -1);
+    bench_contains(content("flows.csv"), "slowdown");
+    assert_string_equal(content("mine"), "mine");
+    for (unsigned i = 0; i < RESULTS_FILES; i++)
+        if (i != RESULTS_FLOWS && i != RESULTS_VERBS && i != RESULTS_REPORT)
+            assert_string_not_equal(content(files[i]), "old");
+    assert_int_equal(rmdir("out"), 0);
+}
+
+/* One file cannot be written: it is named, and the others are whole. */
+static void end__one_is_full(void **state)
+{
+    (void)state;
+    for (unsigned bad = 0; bad < RESULTS_FILES; bad++) {
+        struct scenario s;
+        struct scenario_error e;
+        struct results r;
+        struct fabric *f;
+        char path[64];
+        if (bad == RESULTS_VERBS || bad == RESULTS_REPORT)
+            continue;
+        bench_file(SMALL);
+        assert_int_equal(mkdir("out", 0777), 0);
+        snprintf(path, sizeof(path), "out/%s", files[bad]);
+        assert_int_equal(symlink("/dev/full", path), 0);
+        scenario_init(&s);
+        assert_true(scenario_read_yaml(&s, "text.yaml", NULL, 0, &e));
+        assert_true(results_begin(&r, "out", &s, false, &e));
+        assert_true(scenario_make(&s, "text.yaml", &f, &e));
+        assert_int_equal(fabric_run(f, 10000000), FABRIC_FINISHED);
+        assert_false(results_end(&r, &s, f, FABRIC_FINISHED, &e));
+        bench_contains(e.text, "/dev/full: it could not be written: No space left on device");
+        unlink(path);
+        for (unsigned i = 0; i < RESULTS_FILES; i++)
+            if (i != bad && i != RESULTS_VERBS && i != RESULTS_REPORT)
+                assert_true(strlen(content(files[i])) > 20);
+        assert_int_equal(rmdir("out"), 0);
+        fabric_destroy(f);
+        scenario_free(&s);
+    }
+}
+
 static void begin__no_folder(void **state)
 {
     (void)state;
@@ -175,6 +273,12 @@ static void begin__no_folder(void **state)
     assert_false(results_begin(&r, "no/such/folder", &s, false, &e));
     bench_contains(e.text, "no/such/folder: ");
     assert_false(results_begin(&r, "/dev/null", &s, false, &e));
+    assert_int_equal(mkdir("out", 0777), 0);
+    assert_int_equal(mkdir("out/summary.json", 0777), 0);
+    assert_false(results_begin(&r, "out", &s, false, &e));
+    bench_contains(e.text, "out/summary.json: Is a directory");
+    assert_int_equal(rmdir("out/summary.json"), 0);
+    assert_int_equal(rmdir("out"), 0);
     bench_end();
 }
 
@@ -184,6 +288,9 @@ int main(void)
         cmocka_unit_test(end__one_flow),
         cmocka_unit_test(end__unfinished_and_paused),
         cmocka_unit_test(end__same_in_every_build),
+        cmocka_unit_test(abandon__all_is_as_it_was),
+        cmocka_unit_test(end__nothing_of_an_earlier_run),
+        cmocka_unit_test(end__one_is_full),
         cmocka_unit_test(begin__no_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
