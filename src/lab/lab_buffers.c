@@ -97,7 +97,12 @@ static int bring(struct lab_buffers *b, const struct lab_case *c, uint32_t slot)
     case LAB_REGISTER:
         b->of_slot[slot] = ibv_reg_mr(b->e->rig.pd, from, c->size, 0);
         lab_side_spent(b->side, LAB_PART_REGISTER, start);
-        return b->of_slot[slot] == NULL ? fail(b, errno, "ibv_reg_mr of a message") : 0;
+        if (b->of_slot[slot] == NULL)
+            return fail(b, errno, "ibv_reg_mr of a message");
+        b->registered_bytes += c->size;
+        if (b->registered_bytes > b->registered_most_bytes)
+            b->registered_most_bytes = b->registered_bytes;
+        return 0;
     default:
         return 0;
     }
@@ -136,6 +141,7 @@ void lab_buffers_complete(struct lab_buffers *b, uint32_t slot)
     if (b->way != LAB_REGISTER)
         return;
     uint64_t start = lab_now_ns();
+    b->registered_bytes -= b->of_slot[slot]->length;
     ibv_dereg_mr(b->of_slot[slot]);
     b->of_slot[slot] = NULL;
     lab_side_spent(b->side, LAB_PART_REGISTER, start);

@@ -16,6 +16,7 @@ struct lab_buffers {
     uint64_t heap_bytes;
     struct ibv_mr *mr;       /* gather: of the headers; pool: of the receives; else NULL */
     struct ibv_mr **of_slot; /* register: while the slot is posted */
+    uint64_t registered_bytes, registered_most_bytes; /* of those */
 };
 
 /* 0, or -errno and e->message. */

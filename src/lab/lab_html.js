@@ -48,6 +48,13 @@
     /* Of several measures of a case the one that ends with the application's word. */
     const measure = (c) => c.measures[c.measures.length - 1];
     const ratio_latency = (c) => measure(c).latency_ratio_tcp;
+    /* What figures are also told as multiples of. */
+    const BASES = [
+        ["tcp", "TCP"],
+        ["memcpy", "memcpy"],
+    ];
+    const ratio_of_point = (m, base, point) =>
+        (m[`ratios_${base}`] || {})[point.replace("_ns", "")];
 
     function say(c) {
         const way = c.buffers === "direct" || c.op === "tcp" ? "" : `, ${c.buffers}`;
@@ -369,17 +376,26 @@
         });
     }
 
-    /* Bars up where RDMA is better than TCP, down where worse: as far for twice as for half. */
-    function show_ratio(where, title, what, value) {
+    /* Bars up where RDMA is better, down where worse: as far for twice as for half. value: of a
+     * case, a base and a point. */
+    function show_ratio(where, title, what, value, points) {
         const at = choose();
-        const lines = () => over_sizes(at.depth, value);
+        let base = BASES[0],
+            point = POINTS[0];
+        const lines = () => over_sizes(at.depth, (c) => value(c, base[0], point[0]));
         chart(where, {
             title,
-            note: "Up: better than TCP. Down: worse.",
-            choices: [at.by_depth],
+            note: "Up: better. Down: worse.",
+            choices: [
+                ...(points
+                    ? [["Of each", POINTS.map((p) => [p, p[1]]), (v) => (point = v)]]
+                    : []),
+                ["Than", BASES.map((b) => [b, b[1]]), (v) => (base = v)],
+                at.by_depth,
+            ],
             describe: () =>
-                `${what} of each operation as a multiple of TCP's, by size, at depth ` +
-                `${at.depth}`,
+                `${what}${points ? ` (${point[1]})` : ""} of each operation as a multiple of ` +
+                `${base[1]}'s, by size, at depth ${at.depth}`,
             figures: () => line_figures(common.map(format.bytes), lines(), format.ratio),
             make: () => ({
                 xAxis: {
@@ -389,7 +405,7 @@
                 },
                 yAxis: {
                     type: "value",
-                    name: "times TCP",
+                    name: `times ${base[1]}`,
                     minInterval: 1,
                     axisLabel: { formatter: format.power },
                 },
@@ -416,15 +432,7 @@
                 format.time(m.p99_ns),
                 format.time(m.p999_ns),
                 format.time(m.max_ns),
-                format.ratio(m.latency_ratio_tcp),
-                ...(i === 0
-                    ? [
-                          format.gbps(c.gbps),
-                          format.rate(c.messages_per_s),
-                          format.ratio(c.throughput_ratio_tcp),
-                          format.ratio(c.throughput_ratio_memcpy),
-                      ]
-                    : ["", "", "", ""]),
+                ...(i === 0 ? [format.gbps(c.gbps), format.rate(c.messages_per_s)] : ["", ""]),
             ]),
         );
         const box = el(
@@ -435,7 +443,7 @@
         where.append(box);
         table(box, {
             caption:
-                "Latency of each measure; throughput, and both as multiples of TCP's and memcpy's",
+                "Latency of each measure, and throughput",
             columns: [
                 "measure",
                 "buffers",
@@ -447,14 +455,42 @@
                     "p99",
                     "p99.9",
                     "most",
-                    "latency, times TCP",
                     "throughput",
                     "messages",
-                    "times TCP",
-                    "times memcpy",
                 ].map((name) => ({ name, number: true })),
             ],
             rows,
+        });
+    }
+
+    /* The figures once more, over those of TCP or of memcpy; TCP has no completion. */
+    function show_ratios(where) {
+        const box = el(
+            "details",
+            {},
+            el("summary", { text: "Every figure as a multiple of TCP's and of memcpy's" }),
+        );
+        where.append(box);
+        BASES.forEach(([base, name]) => {
+            const rows = cases.flatMap((c) =>
+                c.measures.map((m, i) => [
+                    m.name,
+                    say(c),
+                    ...POINTS.map(([point]) => ratio_of_point(m, base, point)),
+                    ...(i === 0 ? [c[`throughput_ratio_${base}`], c[`cpu_ratio_${base}`]] : []),
+                ]),
+            );
+            table(box, {
+                caption: `Times better than ${name}: latencies, throughput and messages a second (one ratio), CPU of both ends`,
+                columns: [
+                    "measure",
+                    "case",
+                    ...right([...POINTS.map((p) => p[1]), "rate", "CPU"]),
+                ],
+                rows: rows
+                    .filter((row) => row.slice(2).some((v) => v > 0))
+                    .map((row) => row.map((v, i) => (i < 2 ? v : format.ratio(v)))),
+            });
         });
     }
 
@@ -524,6 +560,7 @@
         const kinds = ENDS.flatMap((end) => ["user", "system"].map((kind) => ({ end, kind })));
         const of = (c, k) => each(c, 1000 * ((c[k.end] || {})[`cpu_${k.kind}_us`] || 0));
         const memory = (c, end) => format.bytes(1024 * (c[end] || {}).memory_kib);
+        const registered = (c, end) => format.bytes((c[end] || {}).registered_bytes);
         chart(where, {
             title: "CPU time of one message",
             note: "Of all threads of both processes. A software NIC works here, an adapter not.",
@@ -537,6 +574,7 @@
                     "operation",
                     ...right(kinds.map((k) => `${k.end}, ${k.kind}`)),
                     ...right(ENDS.map((end) => `${end}, memory`)),
+                    ...right(ENDS.map((end) => `${end}, registered`)),
                 ],
                 rows: at
                     .found()
@@ -544,6 +582,7 @@
                         c.op,
                         ...kinds.map((k) => format.time(of(c, k))),
                         ...ENDS.map((end) => memory(c, end)),
+                        ...ENDS.map((end) => registered(c, end)),
                     ]),
             }),
             make: bars(
@@ -594,12 +633,20 @@
             figures: () => ({
                 columns: [
                     "buffers",
-                    ...right([...own, "CPU of both ends", "median", "p99", "throughput"]),
+                    ...right([
+                        ...own,
+                        "CPU of both ends",
+                        "registered",
+                        "median",
+                        "p99",
+                        "throughput",
+                    ]),
                 ],
                 rows: rows().map((c) => [
                     c.buffers,
                     ...own.map((p) => format.time(both(c, p))),
                     format.time(cpu(c)),
+                    format.bytes(sum(ENDS.map((e) => (c[e] || {}).registered_bytes || 0))),
                     format.time(measure(c).p50_ns),
                     format.time(measure(c).p99_ns),
                     format.gbps(c.gbps),
@@ -761,15 +808,32 @@
         show_throughput_size(throughput);
     }
     if (rdma.some((c) => c.throughput_ratio_tcp > 0)) {
-        const ratios = pair(
-            section(
-                "Against TCP",
-                "The same messages with the same checks and " +
-                    "acknowledgements over a TCP connection, in the same run.",
-            ),
+        const against = section(
+            "Against TCP",
+            "The same messages with the same checks and acknowledgements over a TCP connection, " +
+                "in the same run; and memcpy between slots, which nothing passes.",
         );
-        show_ratio(ratios, "Throughput, times TCP", "Throughput", (c) => c.throughput_ratio_tcp);
-        show_ratio(ratios, "Latency, times better than TCP", "Median latency", ratio_latency);
+        const ratios = pair(against);
+        show_ratio(
+            ratios,
+            "Throughput and rate, as ratios",
+            "Throughput, and so messages a second,",
+            (c, base) => c[`throughput_ratio_${base}`],
+        );
+        show_ratio(
+            ratios,
+            "Latency, as ratios",
+            "Latency",
+            (c, base, point) => ratio_of_point(measure(c), base, point),
+            true,
+        );
+        show_ratio(
+            ratios,
+            "CPU of both ends, as ratios",
+            "CPU time of a message",
+            (c, base) => c[`cpu_ratio_${base}`],
+        );
+        show_ratios(against);
     }
     if (cases.length > 0) {
         const split = pair(section("Where the time goes", "Both ends: what a message costs them."));

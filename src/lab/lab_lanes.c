@@ -207,11 +207,13 @@ static void add_up(struct lanes *l, struct lab_side *side, struct lab_result *r)
 {
     uint64_t begun_ns = UINT64_MAX, ended_ns = 0;
     side->threads = l->threads;
+    side->registered_bytes = l->lane[0].e.rig.mr->length;
     if (r != NULL)
         r->queue_pairs = json_array();
     for (unsigned k = 0; k < l->count; k++) {
         const struct lane *n = &l->lane[k];
         lab_side_add(side, &n->side);
+        side->registered_bytes += lab_session_registered_bytes(&n->x);
         if (r == NULL)
             continue;
         lab_side_add(side, &n->r.source);

@@ -29,28 +29,40 @@ static json_t *histogram(const struct lab_hist *h)
     return all;
 }
 
+/* 0: the mean. */
+static const struct {
+    const char *name, *bare;
+    unsigned permille;
+} points[] = {
+    {"mean_ns", "mean", 0   },
+    {"p50_ns",  "p50",  500 },
+    {"p99_ns",  "p99",  990 },
+    {"p999_ns", "p999", 999 },
+    {"max_ns",  "max",  1000},
+};
+enum { POINTS = sizeof(points) / sizeof(points[0]) };
+
 json_t *lab_record_hist(const struct lab_hist *h)
 {
-    static const struct {
-        const char *name;
-        unsigned permille;
-    } points[] = {
-        {"p50_ns",  500 },
-        {"p99_ns",  990 },
-        {"p999_ns", 999 },
-        {"max_ns",  1000}
-    };
     json_t *o = json_pack("{s:I,s:I,s:I}", "samples", (json_int_t)h->samples, "mean_ns",
                           (json_int_t)lab_hist_mean(h), "min_ns", (json_int_t)h->min);
-    for (unsigned i = 0; i < sizeof(points) / sizeof(points[0]); i++)
+    for (unsigned i = 1; i < POINTS; i++)
         json_object_set_new(o, points[i].name,
                             json_integer((json_int_t)lab_hist_permille(h, points[i].permille)));
     json_object_set_new(o, "histogram_ns", histogram(h));
     return o;
 }
 
-static void add_measure(json_t *measures, struct lab_measure m, const struct lab_hist *h,
-                        double ratio)
+static void add_ratio(json_t *o, const char *name, double ratio)
+{
+    if (ratio > 0)
+        json_object_set_new(o, name, rounded(ratio, ratio < 0.01 ? 1e8 : 1e4));
+}
+
+/* like: TCP has the same measure. */
+static void add_measure(json_t *measures, const struct lab_end *e, const struct lab_run *run,
+                        const struct lab_result *r, struct lab_measure m, const struct lab_hist *h,
+                        bool like)
 {
     if (m.name == NULL || h->samples == 0)
         return;
@@ -59,8 +71,21 @@ static void add_measure(json_t *measures, struct lab_measure m, const struct lab
            *figures = lab_record_hist(h);
     json_object_update(o, figures);
     json_decref(figures);
-    if (ratio > 0)
-        json_object_set_new(o, "latency_ratio_tcp", rounded(ratio, 1e4));
+    json_t *tcp = json_object(), *copy = json_object();
+    for (unsigned i = 0; i < POINTS; i++) {
+        if (like)
+            add_ratio(tcp, points[i].bare, lab_verdict_tcp_ratio(run, r, h, points[i].permille));
+        add_ratio(copy, points[i].bare,
+                  lab_verdict_copy_ratio(&e->settings, run, r, h, points[i].permille));
+    }
+    if (json_object_get(tcp, "p50") != NULL)
+        json_object_set(o, "latency_ratio_tcp", json_object_get(tcp, "p50"));
+    if (json_object_size(tcp) > 0)
+        json_object_set(o, "ratios_tcp", tcp);
+    if (json_object_size(copy) > 0)
+        json_object_set(o, "ratios_memcpy", copy);
+    json_decref(tcp);
+    json_decref(copy);
     json_array_append_new(measures, o);
 }
 
@@ -79,13 +104,10 @@ static json_t *case_json(const struct lab_end *e, const struct lab_run *run,
 {
     const struct lab_settings *s = &e->settings;
     json_t *measures = json_array();
-    double throughput = lab_verdict_throughput_ratio(run, r);
-    double limit = lab_verdict_memcpy_ratio(s, run, r);
-    double latency = lab_verdict_latency_ratio(run, r);
     bool acknowledged = lab_verdict_latency(r) == &r->acknowledged;
-    add_measure(measures, lab_case_completion(r->c.op), &r->completion, acknowledged ? 0 : latency);
-    add_measure(measures, lab_case_acknowledged(r->c.op), &r->acknowledged,
-                acknowledged ? latency : 0);
+    add_measure(measures, e, run, r, lab_case_completion(r->c.op), &r->completion, !acknowledged);
+    add_measure(measures, e, run, r, lab_case_acknowledged(r->c.op), &r->acknowledged,
+                acknowledged);
     json_t *o =
         json_pack("{s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:O}", "op",
                   lab_case_name(&r->c), "buffers", lab_way_name(r->c.way), "transport",
@@ -110,10 +132,13 @@ static json_t *case_json(const struct lab_end *e, const struct lab_run *run,
                             lab_path_make((enum lab_op)r->c.op, (enum lab_transport)s->transport,
                                           r->c.size, r->trace, json_object_get(r->target, "trace"),
                                           !e->one_clock));
-    if (throughput > 0)
-        json_object_set_new(o, "throughput_ratio_tcp", rounded(throughput, 1e4));
-    if (limit > 0)
-        json_object_set_new(o, "throughput_ratio_memcpy", rounded(limit, 1e6));
+    double cpu_us = lab_verdict_cpu_us(r);
+    if (cpu_us > 0)
+        json_object_set_new(o, "cpu_us_a_message", rounded(cpu_us, 1e3));
+    add_ratio(o, "throughput_ratio_tcp", lab_verdict_throughput_ratio(run, r));
+    add_ratio(o, "throughput_ratio_memcpy", lab_verdict_memcpy_ratio(s, run, r));
+    add_ratio(o, "cpu_ratio_tcp", lab_verdict_tcp_cpu_ratio(run, r));
+    add_ratio(o, "cpu_ratio_memcpy", lab_verdict_copy_cpu_ratio(s, run, r));
     return o;
 }
 

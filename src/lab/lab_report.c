@@ -74,6 +74,8 @@ static void print_ratio(FILE *out, const json_t *o, const char *name)
     const json_t *value = json_object_get(o, name);
     if (value == NULL)
         fprintf(out, " %7s", "-");
+    else if (json_number_value(value) < 0.001)
+        fprintf(out, " %7.1e", json_number_value(value));
     else
         fprintf(out, " %7.*f", json_number_value(value) < 0.1 ? 3 : 2, json_number_value(value));
 }
@@ -120,9 +122,9 @@ static void print_side(FILE *out, const json_t *c, const char *side)
     for (unsigned p = 0; p < LAB_PARTS; p++)
         fprintf(out, " %8.2f",
                 (double)integer(parts, lab_part_name((enum lab_part)p)) / 1e3 / messages);
-    fprintf(out, " %8.2f %8.2f %9.1f\n", (double)integer(s, "cpu_user_us") / messages,
-            (double)integer(s, "cpu_system_us") / messages,
-            (double)integer(s, "memory_kib") / 1024);
+    fprintf(out, " %8.2f %8.2f %9.1f %9.2f\n", (double)integer(s, "cpu_user_us") / messages,
+            (double)integer(s, "cpu_system_us") / messages, (double)integer(s, "memory_kib") / 1024,
+            (double)integer(s, "registered_bytes") / (1 << 20));
 }
 
 bool lab_report_is_trouble(const char *counter)
@@ -172,10 +174,72 @@ static void print_end(FILE *out, const json_t *record, const char *side)
 {
     const json_t *s = json_object_get(record, side);
     if (json_is_object(s))
-        fprintf(out, "%s: %s, device %s (%s NIC), GID %s, MTU %lld, %lld CPUs, Linux %s\n", side,
-                text(s, "host"), text(s, "device"),
+        fprintf(out,
+                "%s: %s, device %s (%s NIC), GID %s, MTU %lld, %lld CPUs, Linux %s, pool of "
+                "%.2f MiB registered in %.1f us\n",
+                side, text(s, "host"), text(s, "device"),
                 strcmp(text(s, "nic"), "Verbena") == 0 ? "Verbena's" : "not Verbena's",
-                text(s, "gid"), integer(s, "mtu"), integer(s, "cpus"), text(s, "kernel"));
+                text(s, "gid"), integer(s, "mtu"), integer(s, "cpus"), text(s, "kernel"),
+                (double)integer(s, "registered_bytes") / (1 << 20),
+                (double)integer(s, "register_ns") / 1e3);
+}
+
+/* Every figure over TCP's and memcpy's; TCP has an acknowledgement by the application, and no
+ * completion. */
+static void print_ratio_row(FILE *out, const json_t *c, const json_t *m, bool first)
+{
+    static const char *const points[] = {"mean", "p50", "p99", "p999", "max"};
+    static const char *const whole[][2] = {
+        {"throughput_ratio_tcp",    "cpu_ratio_tcp"   },
+        {"throughput_ratio_memcpy", "cpu_ratio_memcpy"},
+    };
+    const json_t *of[] = {json_object_get(m, "ratios_tcp"), json_object_get(m, "ratios_memcpy")};
+    char size[LAB_LABEL_BYTES], depth[LAB_LABEL_BYTES], way[LAB_LABEL_BYTES];
+    fprintf(out, "%-40s %-9s %9s %8s", text(m, "name"), lab_report_way(c, way),
+            lab_report_size(c, size), lab_report_depth(c, depth));
+    for (unsigned b = 0; b < 2; b++) {
+        fputs(b == 0 ? "" : " |", out);
+        for (unsigned i = 0; i < sizeof(points) / sizeof(points[0]); i++)
+            print_ratio(out, of[b], points[i]);
+        for (unsigned i = 0; i < 2; i++)
+            print_ratio(out, first ? c : NULL, whole[b][i]);
+    }
+    fputc('\n', out);
+}
+
+static void print_ratios(FILE *out, const json_t *cases)
+{
+    static const char *const heads[] = {"mean", "p50", "p99", "p99.9", "max", "rate", "CPU"};
+    size_t i, k;
+    json_t *c, *m;
+    fprintf(
+        out,
+        "\nThe same as ratios, better when larger: over TCP's | over memcpy's (rate: of Gbit/s and "
+        "of messages a second alike; CPU: of both ends, a message):\n%-40s %-9s %9s %8s",
+        "measure", "buffers", "size", "depth");
+    for (unsigned b = 0; b < 2; b++) {
+        fputs(b == 0 ? "" : " |", out);
+        for (i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+            fprintf(out, " %7s", heads[i]);
+    }
+    fputc('\n', out);
+    json_array_foreach(cases, i, c)
+    {
+        json_array_foreach(json_object_get(c, "measures"), k, m) print_ratio_row(out, c, m, k == 0);
+    }
+}
+
+static bool has_ratios(const json_t *cases)
+{
+    size_t i;
+    json_t *c;
+    json_array_foreach(cases, i, c)
+    {
+        if (json_object_get(c, "throughput_ratio_tcp") != NULL ||
+            json_object_get(c, "throughput_ratio_memcpy") != NULL)
+            return true;
+    }
+    return false;
 }
 
 static void print_tables(FILE *out, const json_t *cases)
@@ -188,16 +252,19 @@ static void print_tables(FILE *out, const json_t *cases)
     json_array_foreach(cases, i, c) print_case(out, c);
     fprintf(out,
             "\nWhere the time of both ends went, in us a message (user, system: CPU time of all "
-            "threads):\n%-10s %-9s %9s %8s  %-6s",
+            "threads; reg.: registered for the NIC, the pool and what the case has beside "
+            "it):\n%-10s %-9s %9s %8s  %-6s",
             "op", "buffers", "size", "depth", "end");
     for (unsigned p = 0; p < LAB_PARTS; p++)
         fprintf(out, " %8s", lab_part_name((enum lab_part)p));
-    fprintf(out, " %8s %8s %9s\n", "user", "system", "MiB");
+    fprintf(out, " %8s %8s %9s %9s\n", "user", "system", "MiB", "reg. MiB");
     json_array_foreach(cases, i, c)
     {
         print_side(out, c, "source");
         print_side(out, c, "target");
     }
+    if (has_ratios(cases))
+        print_ratios(out, cases);
     fputc('\n', out);
     json_array_foreach(cases, i, c)
     {

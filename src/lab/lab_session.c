@@ -63,12 +63,13 @@ json_t *lab_session_self(const struct lab_end *e)
         snprintf(gid + strlen(gid), sizeof(gid) - strlen(gid), "%02x%s", e->rig.gid.raw[i],
                  i % 2 == 1 && i < 15 ? ":" : "");
     return json_pack(
-        "{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:I}", "program", VERBENA_VERSION, "host",
+        "{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:I,s:I}", "program", VERBENA_VERSION, "host",
         u.nodename, "kernel", u.release, "machine", u.machine, "device", e->rig.name, "nic",
         lab_rig_is_verbena(&e->rig) ? "Verbena" : "another", "gid", gid, "gid_index",
         e->rig.gid_index, "port", (int)e->rig.port, "mtu",
         e->rig.name[0] != '\0' ? (int)lab_rig_mtu_bytes(e->rig.port_attr.active_mtu) : 0, "cpus",
-        (int)sysconf(_SC_NPROCESSORS_ONLN), "register_ns", (json_int_t)e->rig.register_ns);
+        (int)sysconf(_SC_NPROCESSORS_ONLN), "register_ns", (json_int_t)e->rig.register_ns,
+        "registered_bytes", (json_int_t)e->rig.memory_bytes);
 }
 
 static json_t *settings_json(const struct lab_settings *s)
@@ -365,6 +366,12 @@ int lab_session_equip(struct lab_end *e, const struct lab_case *c, struct lab_eq
     return error;
 }
 
+uint64_t lab_session_registered_bytes(const struct lab_equipment *x)
+{
+    return (x->q.notes_mr != NULL ? x->q.notes_mr->length : 0) +
+           (x->b.mr != NULL ? x->b.mr->length : 0) + x->b.registered_most_bytes;
+}
+
 void lab_session_unequip(struct lab_equipment *x)
 {
     lab_cm_disconnect(&x->cm);
@@ -399,6 +406,8 @@ static int move(struct lab_end *e, const struct lab_case *c, struct lab_side *si
     start_trace(e, c, &x.q);
     if (error == 0)
         error = run_data(e, c, &x, side, r);
+    if (c->op != LAB_TCP)
+        side->registered_bytes = e->rig.mr->length + lab_session_registered_bytes(&x);
     if (error == 0 && r != NULL)
         error = say(e, "done");
     if (error == 0 && c->op == LAB_TCP && r == NULL)

@@ -41,6 +41,8 @@ struct lab_equipment {
 int lab_session_equip(struct lab_end *e, const struct lab_case *c, struct lab_equipment *x,
                       struct lab_side *side);
 void lab_session_unequip(struct lab_equipment *x);
+/* What it has registered beside the pool, at most at once. */
+uint64_t lab_session_registered_bytes(const struct lab_equipment *x);
 /* Of cases and trials. The queue connected, by endpoints to and fro or by rdma_cm (unless cm is
  * NULL), and "ready" to and fro; q is NULL where there is none. */
 int lab_session_join(struct lab_end *e, struct lab_queue *q, struct lab_cm *cm);

@@ -88,7 +88,7 @@ static const struct rule rules[] = {
     {CHOICES, AT(ops),           0,       0,                op_names,         "write,write-imm,read,send,atomic"},
     {CHOICE,  AT(transport),     0,       0,                transport_names,  "rc"                              },
     {SIZES,   AT(sizes),         2,       LAB_MAX_SIZE,     NULL,             "64,4KiB,64KiB,1MiB"              },
-    {COUNTS,  AT(depths),        1,       LAB_MAX_SLOTS,    NULL,             "1,16"                            },
+    {COUNTS,  AT(depths),        1,       LAB_MAX_SLOTS,    NULL,             "1,4,16,64"                       },
     {COUNTS,  AT(offsets),       0,       4095,             NULL,             "0"                               },
     {COUNTS,  AT(qps),           1,       LAB_MAX_QPS,      NULL,             "1"                               },
     {COUNTS,  AT(threads),       1,       LAB_MAX_QPS,      NULL,             "1"                               },
@@ -585,9 +585,20 @@ static int check_ways(const struct lab_settings *s, char message[LAB_MESSAGE_BYT
     return 0;
 }
 
+/* Depths that nobody asked for are those that the slots have room for. */
+static void fit_depths(struct lab_settings *s)
+{
+    if ((s->given >> lab_settings_find("depth") & 1) != 0)
+        return;
+    while (s->depths.count > 1 &&
+           (uint64_t)s->depths.value[s->depths.count - 1] * largest(&s->qps) > s->slots)
+        s->depths.count--;
+}
+
 int lab_settings_check(struct lab_settings *s, char message[LAB_MESSAGE_BYTES])
 {
     int error = check_ops(s, message);
+    fit_depths(s);
     uint32_t slot_bytes = lab_settings_slot_bytes(s);
     uint32_t size = largest(&s->sizes), depth = largest(&s->depths);
     if (error != 0)
@@ -643,12 +654,15 @@ void lab_settings_for_path(struct lab_settings *s)
 
 void lab_settings_for_ranks(struct lab_settings *s)
 {
+    enum { DEPTHS = 3 /* of the default ones: there are many pairs */ };
     if ((s->given & 1) == 0)
         s->ops = 1u << (s->transport == LAB_UD ? LAB_SEND : LAB_WRITE);
     if ((s->given >> lab_settings_find("size") & 1) == 0 && s->transport != LAB_UD)
         s->sizes = (struct lab_list){
             2, {64, 65536}
         };
+    if ((s->given >> lab_settings_find("depth") & 1) == 0)
+        s->depths.count = s->depths.count > DEPTHS ? DEPTHS : s->depths.count;
 }
 
 void lab_settings_for_together(struct lab_settings *s)

@@ -117,6 +117,7 @@ void lab_side_add(struct lab_side *s, const struct lab_side *other)
     s->duplicates += other->duplicates;
     s->resent += other->resent;
     s->wrong_atomics += other->wrong_atomics;
+    s->registered_bytes += other->registered_bytes;
     if (s->first_fault[0] == '\0')
         memcpy(s->first_fault, other->first_fault, sizeof(s->first_fault));
 }
@@ -181,18 +182,19 @@ json_t *lab_side_json(const struct lab_side *s)
         const char *name;
         uint64_t value;
     } numbers[] = {
-        {"wall_ns",       s->wall_ns                     },
-        {"cpu_user_us",   s->user_us                     },
-        {"cpu_system_us", s->system_us                   },
-        {"memory_kib",    s->memory_kib                  },
-        {"threads",       s->threads > 0 ? s->threads : 1},
-        {"polls",         s->polls                       },
-        {"empty_polls",   s->empty_polls                 },
-        {"wakes",         s->wakes                       },
-        {"lost",          s->lost                        },
-        {"duplicates",    s->duplicates                  },
-        {"resent",        s->resent                      },
-        {"wrong_atomics", s->wrong_atomics               },
+        {"wall_ns",          s->wall_ns                     },
+        {"cpu_user_us",      s->user_us                     },
+        {"cpu_system_us",    s->system_us                   },
+        {"memory_kib",       s->memory_kib                  },
+        {"registered_bytes", s->registered_bytes            },
+        {"threads",          s->threads > 0 ? s->threads : 1},
+        {"polls",            s->polls                       },
+        {"empty_polls",      s->empty_polls                 },
+        {"wakes",            s->wakes                       },
+        {"lost",             s->lost                        },
+        {"duplicates",       s->duplicates                  },
+        {"resent",           s->resent                      },
+        {"wrong_atomics",    s->wrong_atomics               },
     };
     for (unsigned p = 0; p < LAB_PARTS; p++)
         json_object_set_new(parts, part_names[p], json_integer((json_int_t)s->part_ns[p]));

@@ -29,8 +29,9 @@ struct lab_side {
     uint64_t wall_ns;
     uint64_t user_us; /* CPU time of the whole process, all threads */
     uint64_t system_us;
-    uint64_t memory_kib; /* resident, at most so far */
-    uint64_t threads;    /* that part_ns is the sum of; 0 is 1 */
+    uint64_t memory_kib;       /* resident, at most so far */
+    uint64_t registered_bytes; /* for the NIC, at most at once */
+    uint64_t threads;          /* that part_ns is the sum of; 0 is 1 */
     uint64_t polls;
     uint64_t empty_polls;
     uint64_t wakes; /* event mode: times that we slept */

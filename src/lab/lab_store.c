@@ -310,7 +310,8 @@ static int add_case(struct lab_store *s, int64_t run, const json_t *meeting, con
             error = put(s, "INSERT INTO measures VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                         "ijjjjjjjjjj", id, get(m, "name"), get(m, "samples"), get(m, "mean_ns"),
                         get(m, "min_ns"), get(m, "p50_ns"), get(m, "p99_ns"), get(m, "p999_ns"),
-                        get(m, "max_ns"), get(m, "latency_ratio_tcp"), get(m, "p99_ratio_tcp"));
+                        get(m, "max_ns"), get(m, "latency_ratio_tcp"),
+                        get(get(m, "ratios_tcp"), "p99"));
     }
     if (error == 0)
         error = add_errors_of(s, run, id, "source", get(c, "source"));

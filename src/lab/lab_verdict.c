@@ -13,7 +13,7 @@
 
 #include "lab/lab_experiment.h"
 
-enum { CONTENTS_LIMIT_PERCENT = 50 };
+enum { CONTENTS_LIMIT_PERCENT = 50, CPU_LIMIT_PERCENT = 75 };
 
 double lab_verdict_gbps(const struct lab_result *r)
 {
@@ -51,34 +51,114 @@ double lab_verdict_throughput_ratio(const struct lab_run *run, const struct lab_
     return below > 0 ? lab_verdict_gbps(r) / below : 0;
 }
 
-double lab_verdict_latency_ratio(const struct lab_run *run, const struct lab_result *r)
+static double at(const struct lab_hist *h, unsigned permille)
+{
+    return permille == 0 ? lab_hist_mean(h) : (double)lab_hist_permille(h, permille);
+}
+
+/* Below over mine, where both are something. */
+static double over(double below, double mine)
+{
+    return below > 0 && mine > 0 ? below / mine : 0;
+}
+
+double lab_verdict_tcp_ratio(const struct lab_run *run, const struct lab_result *r,
+                             const struct lab_hist *h, unsigned permille)
 {
     const struct lab_result *b = lab_verdict_baseline(run, r);
-    uint64_t mine = lab_hist_permille(lab_verdict_latency(r), 500);
-    return b == NULL || mine == 0
-               ? 0
-               : (double)lab_hist_permille(lab_verdict_latency(b), 500) / (double)mine;
+    return b == NULL ? 0 : over(at(lab_verdict_latency(b), permille), at(h, permille));
+}
+
+double lab_verdict_latency_ratio(const struct lab_run *run, const struct lab_result *r)
+{
+    return lab_verdict_tcp_ratio(run, r, lab_verdict_latency(r), 500);
+}
+
+/* ns for a message of the case's size; 0 where it was not measured. */
+static double memcpy_ns(const struct lab_settings *s, const struct lab_run *run,
+                        const struct lab_result *r)
+{
+    for (uint32_t i = 0; i < s->sizes.count; i++)
+        if (s->sizes.value[i] == r->c.size)
+            return (double)run->memcpy_ns[i];
+    return 0;
 }
 
 double lab_verdict_memcpy_ratio(const struct lab_settings *s, const struct lab_run *run,
                                 const struct lab_result *r)
 {
-    for (uint32_t i = 0; i < s->sizes.count; i++)
-        if (s->sizes.value[i] == r->c.size && run->memcpy_ns[i] > 0 && r->elapsed_ns > 0)
-            return (double)run->memcpy_ns[i] * (double)r->c.iterations / (double)r->elapsed_ns;
-    return 0;
+    return over(memcpy_ns(s, run, r) * (double)r->c.iterations, (double)r->elapsed_ns);
+}
+
+double lab_verdict_copy_ratio(const struct lab_settings *s, const struct lab_run *run,
+                              const struct lab_result *r, const struct lab_hist *h,
+                              unsigned permille)
+{
+    return over(memcpy_ns(s, run, r), at(h, permille));
+}
+
+static double cpu_us_of(const json_t *side)
+{
+    return json_number_value(json_object_get(side, "cpu_user_us")) +
+           json_number_value(json_object_get(side, "cpu_system_us"));
+}
+
+double lab_verdict_cpu_us(const struct lab_result *r)
+{
+    double sum = (double)(r->source.user_us + r->source.system_us) + cpu_us_of(r->target);
+    return sum <= 0 || lab_case_messages(&r->c) == 0 ? 0 : sum / (double)lab_case_messages(&r->c);
+}
+
+double lab_verdict_tcp_cpu_ratio(const struct lab_run *run, const struct lab_result *r)
+{
+    const struct lab_result *b = lab_verdict_baseline(run, r);
+    return b == NULL ? 0 : over(lab_verdict_cpu_us(b), lab_verdict_cpu_us(r));
+}
+
+double lab_verdict_copy_cpu_ratio(const struct lab_settings *s, const struct lab_run *run,
+                                  const struct lab_result *r)
+{
+    return over(memcpy_ns(s, run, r) / 1e3, lab_verdict_cpu_us(r));
+}
+
+/* The case's time, of each thread. */
+static double thread_ns(const json_t *side)
+{
+    json_int_t threads = json_integer_value(json_object_get(side, "threads"));
+    return json_number_value(json_object_get(side, "wall_ns")) *
+           (double)(threads > 1 && threads <= LAB_MAX_QPS ? threads : 1);
+}
+
+static unsigned percent(double part, double whole)
+{
+    return part > 0 && whole > 0 ? (unsigned)fmin(100 * part / whole, 1e6) : 0;
+}
+
+static double part_ns(const json_t *side, enum lab_part part)
+{
+    return json_number_value(
+        json_object_get(json_object_get(side, "parts_ns"), lab_part_name(part)));
+}
+
+static const enum lab_part contents[] = {LAB_PART_FILL, LAB_PART_CHECKSUM, LAB_PART_COPY};
+enum { CONTENTS = sizeof(contents) / sizeof(contents[0]) };
+
+unsigned lab_verdict_part_percent(const json_t *side, enum lab_part part)
+{
+    return percent(part_ns(side, part), thread_ns(side));
 }
 
 unsigned lab_verdict_contents_percent(const json_t *side)
 {
-    static const enum lab_part parts[] = {LAB_PART_FILL, LAB_PART_CHECKSUM, LAB_PART_COPY};
-    const json_t *spent = json_object_get(side, "parts_ns");
-    json_int_t wall = json_integer_value(json_object_get(side, "wall_ns")), sum = 0;
-    json_int_t threads = json_integer_value(json_object_get(side, "threads"));
-    wall *= threads > 1 && threads <= LAB_MAX_QPS ? threads : 1;
-    for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-        sum += json_integer_value(json_object_get(spent, lab_part_name(parts[i])));
-    return wall <= 0 || sum <= 0 ? 0 : (unsigned)(100 * sum / wall);
+    double sum = 0;
+    for (unsigned i = 0; i < CONTENTS; i++)
+        sum += part_ns(side, contents[i]);
+    return percent(sum, thread_ns(side));
+}
+
+unsigned lab_verdict_cpu_percent(const json_t *side)
+{
+    return percent(1e3 * cpu_us_of(side), thread_ns(side));
 }
 
 /* What the target says of its data; it is a peer, so whatever it says is only added up. */
@@ -180,20 +260,89 @@ static unsigned find_not_judged(const struct lab_settings *s, const struct judge
     return count;
 }
 
+/* Which of fill, checksum and copy takes most, of the ends that count. */
+static enum lab_part largest(const json_t *a, const json_t *b, unsigned *share)
+{
+    enum lab_part most = contents[0];
+    *share = 0;
+    for (unsigned i = 0; i < CONTENTS; i++) {
+        unsigned one = lab_verdict_part_percent(a, contents[i]) +
+                       (b != NULL ? lab_verdict_part_percent(b, contents[i]) : 0);
+        if (one > *share) {
+            *share = one;
+            most = contents[i];
+        }
+    }
+    return most;
+}
+
+/* One message at a time goes through one end after the other, so their shares add up; of many, the
+ * end that takes longer holds up the rest. */
 static void find_bottleneck(const struct lab_result *r, json_t *findings)
 {
     json_t *source = lab_side_json(&r->source);
     unsigned here = lab_verdict_contents_percent(source);
-    unsigned there = lab_verdict_contents_percent(r->target);
-    char what[LAB_CASE_BYTES];
+    unsigned there = lab_verdict_contents_percent(r->target), share;
+    bool alone = r->c.depth == 1 && r->c.qps <= 1;
+    char what[LAB_CASE_BYTES], who[96];
+    unsigned all = alone ? here + there : here > there ? here : there;
+    if (alone && here > 0 && there > 0)
+        snprintf(who, sizeof(who),
+                 "the ends, one after the other, spend %u %% (source %u, target %u)", all, here,
+                 there);
+    else
+        snprintf(who, sizeof(who), "the %s spends %u %%", here > there ? "source" : "target", all);
+    enum lab_part part = alone ? largest(source, r->target, &share)
+                               : largest(here > there ? source : r->target, NULL, &share);
+    if (all > CONTENTS_LIMIT_PERCENT)
+        find(findings,
+             "%s: %s of the time on filling, checksums and copies, most of it %s (%u %%): they "
+             "limit "
+             "this case, not the transport",
+             lab_case_say(&r->c, what), who, lab_part_name(part), share);
     json_decref(source);
-    if (here > CONTENTS_LIMIT_PERCENT || there > CONTENTS_LIMIT_PERCENT)
-        find(
-            findings,
-            "%s: the %s spends %u %% of the time on filling, checksums and copies: they limit this "
-            "case, not the transport",
-            lab_case_say(&r->c, what), here > there ? "source" : "target",
-            here > there ? here : there);
+}
+
+/* Who polls takes all of the CPU that it gets. Where that is much less than the time, it waited for
+ * a CPU that others had: the other end, mostly. */
+struct starved {
+    unsigned cases, of, least; /* percent */
+    const char *end;
+    const struct lab_result *worst;
+};
+
+static void look_for_cpu(const struct lab_settings *s, const struct lab_result *r,
+                         struct starved *x)
+{
+    json_t *source = lab_side_json(&r->source);
+    const unsigned had[] = {lab_verdict_cpu_percent(source), lab_verdict_cpu_percent(r->target)};
+    json_decref(source);
+    if (s->wait != LAB_POLL || had[0] == 0 || had[1] == 0)
+        return;
+    unsigned end = had[1] < had[0];
+    x->of++;
+    if (had[end] >= CPU_LIMIT_PERCENT)
+        return;
+    x->cases++;
+    if (x->worst != NULL && x->least <= had[end])
+        return;
+    x->worst = r;
+    x->least = had[end];
+    x->end = end == 0 ? "source" : "target";
+}
+
+static void find_starved(const struct starved *x, json_t *findings)
+{
+    char what[LAB_CASE_BYTES];
+    if (x->cases == 0)
+        return;
+    find(findings,
+         "in %u of %u cases an end that polls had no CPU of its own (least: %s: the %s ran for %u "
+         "%% "
+         "of the time): it waits for other threads, of the other end or of the machine, and "
+         "latencies and throughput tell of the scheduler, too; give each end a CPU, or use --wait "
+         "event",
+         x->cases, x->of, lab_case_say(&x->worst->c, what), x->end, x->least);
 }
 
 /* The geometric mean of both ratios over all cases that have them; 0 without any. */
@@ -233,6 +382,7 @@ json_t *lab_verdict_make(const struct lab_settings *s, const struct lab_run *run
 {
     json_t *findings = json_array();
     struct judged judged = {{0}, 0};
+    struct starved starved = {0};
     bool wrong = false;
     for (unsigned i = 0; i < run->count; i++) {
         const struct lab_result *r = &run->results[i];
@@ -242,7 +392,9 @@ json_t *lab_verdict_make(const struct lab_settings *s, const struct lab_run *run
             continue;
         find_missed(s, run, r, &judged, findings);
         find_bottleneck(r, findings);
+        look_for_cpu(s, r, &starved);
     }
+    find_starved(&starved, findings);
     unsigned not_judged = find_not_judged(s, &judged, findings);
     if (run->one_node)
         find(findings,

@@ -22,13 +22,29 @@ const struct lab_result *lab_verdict_baseline(const struct lab_run *run,
 /* Ours over TCP's; 0 where there is no baseline. Above 1 is better, for both. */
 double lab_verdict_throughput_ratio(const struct lab_run *run, const struct lab_result *r);
 double lab_verdict_latency_ratio(const struct lab_run *run, const struct lab_result *r);
+/* Of the distribution, at permille of it (0: its mean), TCP's or memcpy's over h's; and the same of
+ * CPU time. 0 where there is none. */
+double lab_verdict_tcp_ratio(const struct lab_run *run, const struct lab_result *r,
+                             const struct lab_hist *h, unsigned permille);
+double lab_verdict_copy_ratio(const struct lab_settings *s, const struct lab_run *run,
+                              const struct lab_result *r, const struct lab_hist *h,
+                              unsigned permille);
+double lab_verdict_tcp_cpu_ratio(const struct lab_run *run, const struct lab_result *r);
+double lab_verdict_copy_cpu_ratio(const struct lab_settings *s, const struct lab_run *run,
+                                  const struct lab_result *r);
+/* CPU time of both ends for each message. */
+double lab_verdict_cpu_us(const struct lab_result *r);
 /* Over memcpy's; 0 where it was not measured. */
 double lab_verdict_memcpy_ratio(const struct lab_settings *s, const struct lab_run *run,
                                 const struct lab_result *r);
 /* The distribution that a latency ratio and a threshold on p99 go by. */
 const struct lab_hist *lab_verdict_latency(const struct lab_result *r);
-/* Percent of the case's time that an end spends on contents: fill, checksum and copy. */
+/* Percent of the case's time that an end spends on contents: fill, checksum and copy; or on one of
+ * them. */
 unsigned lab_verdict_contents_percent(const json_t *side);
+unsigned lab_verdict_part_percent(const json_t *side, enum lab_part part);
+/* Percent of the time of its threads that an end had a CPU; 0: not known. */
+unsigned lab_verdict_cpu_percent(const json_t *side);
 /* Faults of the data on both ends. */
 uint64_t lab_verdict_faults(const struct lab_result *r);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 300 s
+# limit: 400 s
 """The lab's HTML page in a browser, at 1280 and 400 pixels, light and dark, whatever is chosen in it."""
 
 import json
@@ -38,7 +38,7 @@ def whole(browser, folder):
     page, record = lab("local", "whole", folder, *QUICK, "--size", "64,4KiB", "--depth", "1,4")
     seen = browser.read(page)
     sections(seen, SECTIONS)
-    demand(seen["charts"] == 8, f"{seen['charts']} charts: {seen['labels']}")
+    demand(seen["charts"] == 9, f"{seen['charts']} charts: {seen['labels']}")
     for text in (record["source"]["device"], "messages", "TCP"):
         demand(text in seen["text"], f"no '{text}' on the page")
     browser.page(page, 400)
@@ -65,7 +65,7 @@ def copies(browser, folder):
                   "0,1")
     seen = browser.read(page)
     sections(seen, [*SECTIONS, "Where copies hide"])
-    demand(seen["charts"] == 10, f"{seen['charts']} charts: {seen['labels']}")
+    demand(seen["charts"] == 11, f"{seen['charts']} charts: {seen['labels']}")
     demand(browser.choose() > 10, "few choices")
 
 
@@ -111,6 +111,25 @@ def verdicts(browser, folder):
         demand(text in banner and name.upper() in banner.upper(), f"{name}: {banner}")
 
 
+def demo(browser, folder):
+    """The very page that `./run demo` ends with."""
+    script = os.path.join(e2e.ROOT, "scripts", "demo.sh")
+    env = {"DEMO_LOGS": folder, "VERBENA": e2e.VERBENA}
+    status, out, err = e2e.run(["sh", script, "report"], 130, env=env)
+    page = os.path.join(folder, "lab.html")
+    demand(status == 0 and f"for any browser: {page}\n" in out, f"{status} {err}{out[-1500:]}")
+    seen = browser.read(page)
+    sections(seen, [*SECTIONS, "Experiments", "torn", "flag"])
+    demand(seen["charts"] >= 9, f"{seen['charts']} charts: {seen['labels']}")
+    cases = browser.run("return report.data.cases.map((c) => [c.op, c.size, c.depth]);")
+    ops = [(op, size) for size in (64, 65536) for op in ("tcp", "write", "read", "send")]
+    wanted = sorted([op, size, depth] for op, size in ops for depth in (1, 4, 16, 64))
+    demand(sorted(cases) == wanted, f"{cases}")
+    demand(browser.run("return report.data.verdict.passed;"), "the demo has not passed")
+    status, _, err = e2e.run(["sh", script, "reports"], 60, env=env)
+    demand(status == 64 and "'reports' is not known" in err, f"{status} {err}")
+
+
 def cannot_write(folder):
     """Before anything is measured where that can be known; else the text is there all the same."""
     command = [e2e.VERBENA, "lab", "local", *QUICK, "--op", "write", "--size", "64", "--depth", "1"]
@@ -123,7 +142,7 @@ def cannot_write(folder):
 
 def in_browser(tap, folder):
     with Browser() as browser:
-        for case in (whole, figures, copies, one_case, path, experiments, verdicts):
+        for case in (whole, figures, copies, one_case, path, experiments, verdicts, demo):
             tap.run(case.__name__, case, browser, folder)
 
 

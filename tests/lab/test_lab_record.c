@@ -35,6 +35,11 @@ static int teardown(void **state)
 static void lab_record_make__members(void **state)
 {
     (void)state;
+    run.results[1].source.user_us = 1000;
+    run.results[1].source.registered_bytes = 4096;
+    run.results[1].batches = (struct lab_batches){
+        .count = 2, .ns = {70, 50}
+    };
     json_t *o = lab_record_make(&e, &run, NULL), *measure;
     const char *kind, *op, *name, *starts, *stops, *sizes;
     json_int_t version, samples, p50, p99, messages, memcpy_ns;
@@ -53,6 +58,12 @@ static void lab_record_make__members(void **state)
     assert_string_equal(op, "write");
     assert_int_equal(messages, 100);
     assert_true(gbps == 1.6 && ratio == 2 && limit == 0.02);
+    json_int_t registered, batch;
+    assert_int_equal(json_unpack(c, "{s:{s:I},s:[I,I],s:F,s:F}", "source", "registered_bytes",
+                                 &registered, "batches_ns", &batch, &batch, "cpu_us_a_message",
+                                 &ratio, "cpu_ratio_memcpy", &limit),
+                     0);
+    assert_true(registered == 4096 && batch == 50 && ratio == 10 && limit == 0.01);
     assert_int_equal(json_array_size(json_object_get(c, "measures")), 2);
     measure = json_array_get(json_object_get(c, "measures"), 1);
     assert_int_equal(json_unpack(measure, "{s:s,s:s,s:s,s:I,s:I,s:I,s:F}", "name", &name, "starts",
@@ -63,6 +74,13 @@ static void lab_record_make__members(void **state)
     assert_int_equal(samples, 100);
     assert_int_equal(p50, 5000);
     assert_true(strlen(starts) > 0 && strlen(stops) > 0 && latency == 2);
+    assert_int_equal(json_unpack(measure, "{s:{s:F},s:{s:F}}", "ratios_tcp", "p99", &latency,
+                                 "ratios_memcpy", "max", &limit),
+                     0);
+    assert_true(latency == 2 && limit == 0.02);
+    measure = json_array_get(json_object_get(c, "measures"), 0); /* TCP has no completion */
+    assert_null(json_object_get(measure, "ratios_tcp"));
+    assert_non_null(json_object_get(measure, "ratios_memcpy"));
     assert_non_null(json_object_get(o, "verdict"));
     assert_null(json_object_get(o, "error"));
     json_decref(o);

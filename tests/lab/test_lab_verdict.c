@@ -199,14 +199,127 @@ static void lab_verdict_make__names_the_way(void **state)
 static void lab_verdict_make__bottleneck(void **state)
 {
     (void)state;
+    static const struct {
+        unsigned source[3], target[3]; /* percent of fill, checksum, copy */
+        uint32_t depth, qps;
+        const char *says; /* NULL: nothing */
+    } rows[] = {
+        {{0, 60, 0},
+         {0, 0, 0},
+         1,                           1,
+         "the source spends 60 % of the time on filling, checksums "
+         "and copies, most of it checksum (60 %)"          },
+        {{0, 60, 0},
+         {0, 10, 0},
+         1,                           1,
+         "the ends, one after the other, spend 70 % (source 60, "
+         "target 10) of the time"                          },
+        {{0, 0, 10},
+         {0, 0, 80},
+         16,                          1,
+         "the target spends 80 % of the time on filling, checksums "
+         "and copies, most of it copy (80 %)"              },
+        {{5, 25, 0},
+         {0, 10, 20},
+         1,                           1,
+         "spend 60 % (source 30, target 30) of the time on filling, "
+         "checksums and copies, most of it checksum (35 %)"},
+        {{5, 25, 0}, {0, 10, 20}, 2,  1, NULL              },
+        {{5, 25, 0}, {0, 10, 20}, 1,  2, NULL              },
+        {{5, 20, 0}, {0, 5, 20},  1,  1, NULL              },
+        {{0, 50, 0}, {0, 50, 0},  16, 1, NULL              },
+        {{51, 0, 0},
+         {0, 50, 0},
+         16,                          1,
+         "the source spends 51 % of the time on filling, checksums "
+         "and copies, most of it fill (51 %)"              },
+    };
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        static const enum lab_part parts[] = {LAB_PART_FILL, LAB_PART_CHECKSUM, LAB_PART_COPY};
+        made_run(&e, &run, 5000);
+        struct lab_result *r = &run.results[1];
+        r->c.depth = rows[i].depth;
+        r->c.qps = rows[i].qps;
+        for (unsigned p = 0; p < 3; p++) {
+            r->source.part_ns[parts[p]] = r->source.wall_ns * rows[i].source[p] / 100;
+            json_object_set_new(json_object_get(r->target, "parts_ns"), lab_part_name(parts[p]),
+                                json_integer(1000000 * (json_int_t)rows[i].target[p] / 100));
+        }
+        judge(LAB_EXIT_PASSED, "passed", rows[i].says != NULL);
+        if (rows[i].says != NULL && !found(rows[i].says))
+            fail_msg("row %u: %s", i, json_dumps(verdict, JSON_INDENT(1)));
+        lab_run_clear(&run);
+    }
+}
+
+/* Who polls and has no CPU is told of, by the worst case; who sleeps is not. */
+static void lab_verdict_make__no_cpu_of_their_own(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned source, target; /* percent of the time on a CPU */
+        uint64_t threads, wait;
+        const char *says;
+    } rows[] = {
+        {100, 100, 1, LAB_POLL,  NULL                                                 },
+        {130, 120, 1, LAB_POLL,  NULL                                                 },
+        {75,  80,  1, LAB_POLL,  NULL                                                 },
+        {50,  45,  1, LAB_POLL,
+         "in 1 of 1 cases an end that polls had no CPU of its own (least: "
+         "write of 1000 bytes at depth 1: the target ran for 45 %"                    },
+        {74,  100, 1, LAB_POLL,  "the source ran for 74 %"                            },
+        {100, 100, 2, LAB_POLL,  "2 queue pairs on 2 threads: the source ran for 50 %"},
+        {50,  45,  1, LAB_EVENT, NULL                                                 },
+        {0,   45,  1, LAB_POLL,  NULL                                                 }, /* not known */
+        {45,  0,   1, LAB_POLL,  NULL                                                 },
+    };
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        made_run(&e, &run, 5000);
+        struct lab_result *r = &run.results[1];
+        r->source.wall_ns = 10000000;
+        r->source.user_us = 60 * rows[i].source;
+        r->source.system_us = 40 * rows[i].source;
+        r->source.threads = rows[i].threads;
+        r->c.qps = r->c.threads = (uint32_t)rows[i].threads;
+        json_object_set_new(r->target, "wall_ns", json_integer(10000000));
+        json_object_set_new(r->target, "cpu_user_us", json_integer(100 * rows[i].target));
+        e.settings.wait = rows[i].wait;
+        judge(LAB_EXIT_PASSED, "passed", rows[i].says != NULL);
+        if (rows[i].says != NULL && !found(rows[i].says))
+            fail_msg("row %u: %s", i, json_dumps(verdict, JSON_INDENT(1)));
+        lab_run_clear(&run);
+    }
+}
+
+static bool near(double value, double wanted)
+{
+    return fabs(value - wanted) < 0.01 * wanted + 1e-12;
+}
+
+static void lab_verdict_ratio__of_every_figure(void **state)
+{
+    (void)state;
     made_run(&e, &run, 5000);
-    run.results[1].source.part_ns[LAB_PART_CHECKSUM] = run.results[1].elapsed_ns * 6 / 10;
-    judge(LAB_EXIT_PASSED, "passed", 1);
-    assert_true(found("the source spends 60 % of the time on filling, checksums and copies"));
-    json_t *parts = json_object_get(run.results[1].target, "parts_ns");
-    json_object_set_new(parts, "checksum", json_integer(800000));
-    judge(LAB_EXIT_PASSED, "passed", 1);
-    assert_true(found("the target spends 80 %"));
+    struct lab_result *tcp = &run.results[0], *write = &run.results[1];
+    const struct lab_hist *h = &write->acknowledged;
+    lab_hist_add(&tcp->acknowledged, 90000);
+    lab_hist_add(&write->acknowledged, 30000);
+    assert_true(near(lab_verdict_tcp_ratio(&run, write, h, 500), 2));
+    assert_true(near(lab_verdict_tcp_ratio(&run, write, h, 1000), 3));
+    assert_true(near(lab_verdict_tcp_ratio(&run, write, h, 0), 1090.0 / 530));
+    assert_true(near(lab_verdict_copy_ratio(&e.settings, &run, write, h, 500), 100 / 5000.0));
+    assert_true(lab_verdict_copy_ratio(&e.settings, &run, &run.results[2], h, 500) == 0);
+    assert_true(lab_verdict_tcp_cpu_ratio(&run, write) == 0); /* not known */
+    tcp->source.user_us = 900;
+    json_object_set_new(tcp->target, "cpu_system_us", json_integer(300));
+    write->source.system_us = 400;
+    assert_true(near(lab_verdict_cpu_us(write), 4));
+    assert_true(near(lab_verdict_tcp_cpu_ratio(&run, write), 3));
+    assert_true(near(lab_verdict_copy_cpu_ratio(&e.settings, &run, write), 0.1 / 4));
+    run.memcpy_ns[0] = 0;
+    assert_true(lab_verdict_copy_cpu_ratio(&e.settings, &run, write) == 0);
+    assert_true(lab_verdict_tcp_cpu_ratio(&run, tcp) == 0);
+    assert_true(lab_verdict_tcp_ratio(&run, &run.results[2], h, 500) == 0); /* an atomic */
 }
 
 int main(void)
@@ -220,6 +333,8 @@ int main(void)
         cmocka_unit_test_teardown(lab_verdict_make__nonsense_of_a_target, teardown),
         cmocka_unit_test_teardown(lab_verdict_make__names_the_way, teardown),
         cmocka_unit_test_teardown(lab_verdict_make__bottleneck, teardown),
+        cmocka_unit_test_teardown(lab_verdict_make__no_cpu_of_their_own, teardown),
+        cmocka_unit_test_teardown(lab_verdict_ratio__of_every_figure, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
