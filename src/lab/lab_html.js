@@ -6,7 +6,7 @@
 "use strict";
 
 (() => {
-    const { data: record, format, head, list, section, table, choice, pair, chart, el } = report;
+    const { data: record, format, head, section, table, choice, pair, chart, el } = report;
     const POINTS = [
         ["p50_ns", "median"],
         ["p99_ns", "p99"],
@@ -16,7 +16,6 @@
     ];
     const PARTS = ["fill", "checksum", "copy", "register", "post", "poll"];
     const ENDS = ["source", "target"];
-    const TROUBLE = /retr|rnr|nak|out_of_seq|drop|err|dup|lost/;
     const all = record.cases || [];
     /* A path is of one message, which is no measurement. */
     const cases = all.filter((c) => !c.path && c.measures.length > 0);
@@ -74,16 +73,6 @@
         return known.length ? Math.exp(sum(known.map(Math.log)) / known.length) : 0;
     }
 
-    function faults_of(c) {
-        return sum(
-            ENDS.map((end) => {
-                const side = c[end] || {};
-                const bad = Object.entries(side.data || {}).filter(([name]) => name !== "good");
-                return sum(bad.map(([, n]) => n)) + (side.wrong_atomics || 0);
-            }),
-        );
-    }
-
     /* Without the word that stands above it. */
     function said(summary) {
         const at = summary.indexOf("; ");
@@ -114,7 +103,7 @@
             });
         if (all.length > 0)
             tiles.push({
-                value: format.number(sum(all.map(faults_of))),
+                value: format.number(sum(all.map(lab_data.faults_of))),
                 label: `data faults in ${format.number(sum(all.map(messages)))} messages`,
             });
         const state = record.error ? "bad" : ["good", "warn", "bad"][verdict.exit] || "bad";
@@ -481,7 +470,9 @@
                 ]),
             );
             table(box, {
-                caption: `Times better than ${name}: latencies, throughput and messages a second (one ratio), CPU of both ends`,
+                caption:
+                    `Times better than ${name}: latencies, throughput and messages a second ` +
+                    "(one ratio), CPU of both ends",
                 columns: [
                     "measure",
                     "case",
@@ -689,108 +680,6 @@
         );
     }
 
-    function show_data(where) {
-        const verdicts = unique(
-            all.flatMap((c) => ENDS.flatMap((end) => Object.keys((c[end] || {}).data || {}))),
-        );
-        const told = ["resent", "lost", "duplicates", "wrong_atomics"];
-        const rows = all.flatMap((c) => ENDS.map((end) => ({ c, end, s: c[end] || {} })));
-        const looked = rows.filter(
-            ({ s }) => sum(Object.values(s.data || {})) > 0 || told.some((name) => s[name] > 0),
-        );
-        const trouble = rows.flatMap(({ c, end, s }) =>
-            Object.entries(s.counters || {})
-                .filter(([name]) => TROUBLE.test(name))
-                .map(([name, n]) => [say(c), end, name, n]),
-        );
-        const bad = sum(all.map(faults_of));
-        where.append(
-            el("p", {
-                class: bad > 0 ? "bad-text" : "good-text",
-                text:
-                    bad > 0
-                        ? `${format.number(bad)} messages were not as they must be.`
-                        : "Every message that was looked at was whole, and the one that was due.",
-            }),
-        );
-        const firsts = rows
-            .filter(({ s }) => s.first_fault)
-            .map(({ c, end, s }) => `${say(c)}, ${end}: ${s.first_fault}`);
-        where.append(list(firsts) || "");
-        if (trouble.length > 0)
-            table(where, {
-                caption: "Counters of the devices that tell of trouble",
-                columns: ["case", "end", "counter", { name: "count", number: true }],
-                rows: trouble,
-            });
-        else
-            where.append(
-                el("p", {
-                    class: "note",
-                    text: "No counter of a device tells of retransmissions, RNRs, drops or errors.",
-                }),
-            );
-        const box = el("details", {}, el("summary", { text: "What was looked at, case by case" }));
-        where.append(box);
-        table(box, {
-            caption: "Verdicts on the data of each case",
-            columns: [
-                "case",
-                "end",
-                ...[...verdicts, ...told].map((name) => ({
-                    name: name.replace("_", " "),
-                    number: true,
-                })),
-            ],
-            rows: looked.map(({ c, end, s }) => [
-                say(c),
-                end,
-                ...verdicts.map((v) => (s.data || {})[v] ?? 0),
-                ...told.map((t) => s[t] ?? 0),
-            ]),
-        });
-    }
-
-    function show_settings(where) {
-        const names = unique(ENDS.flatMap((end) => Object.keys(record[end] || {}))).filter(
-            (name) => name !== "type",
-        );
-        const value = (v) =>
-            v === null || v === undefined
-                ? "\u2013"
-                : typeof v === "object"
-                  ? JSON.stringify(v)
-                  : v;
-        table(where, {
-            caption: "Both ends",
-            columns: ["", ...ENDS],
-            rows: names.map((n) => [n, ...ENDS.map((e) => value((record[e] || {})[n]))]),
-        });
-        const given = Object.entries(record.settings || {}).filter(([, v]) => v !== "");
-        const box = el("details", {}, el("summary", { text: "All settings of the run" }));
-        where.append(box);
-        table(box, {
-            caption: "Settings, as options of verbena lab",
-            columns: ["option", "value"],
-            rows: given.map(([n, v]) => [`--${n}`, value(v)]),
-        });
-    }
-
-    function show_clocks(where) {
-        const seen = new Map();
-        cases.forEach((c) => c.measures.forEach((m) => seen.set(m.name, m)));
-        table(where, {
-            columns: [
-                "measure",
-                { name: "its clock starts", wide: true },
-                { name: "and stops when", wide: true },
-            ],
-            caption:
-                "All times are of the source's clock; those of two hosts are never subtracted.",
-            rows: [...seen.values()].map((m) => [m.name, m.starts, m.stops]),
-        });
-    }
-
     show_head();
     if (cases.length > 0) {
         const latency = section("Latency", "How long one message takes, and how sure that is.");
@@ -850,7 +739,7 @@
         );
     lab_path.show(all.filter((c) => c.path).map((c) => c.path));
     lab_experiments.show(record.experiments || []);
-    if (all.length > 0) show_data(section("Data and errors"));
-    if (cases.length > 0) show_clocks(section("What is measured"));
-    show_settings(section("Machines and settings"));
+    if (all.length > 0) lab_data.show_data(section("Data and errors"), all, say);
+    if (cases.length > 0) lab_data.show_clocks(section("What is measured"), cases);
+    lab_data.show_settings(section("Machines and settings"));
 })();
