@@ -73,6 +73,9 @@ struct lab_result {
     json_t *trace;       /* lab_trace_json() of this end; NULL where nothing was traced */
 };
 
+/* Told before each case, trial or meeting: what it is, the how-manieth of how many. */
+typedef void lab_progress(const char *what, unsigned index, unsigned count);
+
 /* The exact names of the measures, and where their clocks start and stop. NULL name: there is none.
  */
 struct lab_measure {
@@ -152,6 +155,6 @@ void lab_target_close(struct lab_target *t);
 int lab_tcp_source(struct lab_end *e, const struct lab_case *c, struct lab_result *r);
 int lab_tcp_target(struct lab_end *e, const struct lab_case *c, struct lab_side *side);
 /* The limit: bytes copied from slot to slot; ns for each message of that size. */
-uint64_t lab_tcp_memcpy_ns(struct lab_end *e, uint32_t size);
+double lab_tcp_memcpy_ns(struct lab_end *e, uint32_t size);
 
 #endif

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "lab/lab_clock.h"
+#include "lab/lab_text.h"
 
 _Static_assert(LAB_KEY_BYTES == crypto_secretbox_KEYBYTES, "");
 
@@ -306,7 +307,7 @@ void lab_control_give_up(struct lab_control *c, const char *why)
     if (c->fd < 0 || c->peer_knows || c->received == 0)
         return;
     lab_message_copy(kept, why); /* it may be c->message */
-    lab_control_send(c, "giving-up", json_pack("{s:s}", "why", kept));
+    lab_control_send(c, "giving-up", json_pack("{s:o}", "why", lab_text_json(kept)));
     snprintf(c->message, sizeof(c->message), "%s", kept);
     c->peer_knows = true;
     /* A socket that is closed while something is unread resets the connection, and what was said

@@ -38,9 +38,12 @@ static int open_queue(struct lab_try *x)
     };
     struct lab_rig *r = &x->e->rig;
     r->pool.offset = 0;
+    int error = lab_rig_place(r, LAB_ANYWHERE, x->e->message); /* whatever cases did before */
+    if (error != 0)
+        return error;
     memset(lab_rig_counter(r), 0, LAB_RIG_EXTRA_BYTES);
     memset(r->pool.bytes, 0, 2 * (size_t)r->pool.slot_bytes);
-    int error = lab_case_from_queue(x->e, &x->q, lab_queue_open(&x->q, r, &x->side, &plan));
+    error = lab_case_from_queue(x->e, &x->q, lab_queue_open(&x->q, r, &x->side, &plan));
     return error == 0 && k->prepare != NULL ? k->prepare(x) : error;
 }
 
@@ -167,9 +170,43 @@ static struct lab_list sizes_of(const struct lab_end *e, const struct lab_experi
     return sizes;
 }
 
-static int drive_size(struct lab_end *e, unsigned experiment, uint32_t size, json_t *trials)
+/* The experiments of a run, while they are done. */
+struct doing {
+    struct lab_end *e;
+    lab_progress *progress;
+    unsigned step, steps;
+};
+
+static bool has(const struct lab_end *e, const struct lab_trial *t)
+{
+    const struct lab_experiment_kind *k = kinds[t->experiment];
+    return k->has == NULL || k->has(e, t);
+}
+
+static bool is_asked_for(const struct lab_end *e, unsigned experiment)
+{
+    return experiment != LAB_NO_EXPERIMENT && (e->settings.experiments >> experiment & 1) != 0;
+}
+
+unsigned lab_experiment_trials(const struct lab_end *e)
+{
+    unsigned count = 0;
+    for (unsigned x = 0; x < LAB_EXPERIMENTS; x++) {
+        if (!is_asked_for(e, x))
+            continue;
+        const struct lab_list sizes = sizes_of(e, kinds[x]);
+        for (uint32_t i = 0; i < sizes.count; i++)
+            for (unsigned v = 0; v < kinds[x]->variant_count; v++)
+                count += has(
+                    e, &(struct lab_trial){.experiment = x, .variant = v, .size = sizes.value[i]});
+    }
+    return count;
+}
+
+static int drive_size(struct doing *d, unsigned experiment, uint32_t size, json_t *trials)
 {
     const struct lab_experiment_kind *k = kinds[experiment];
+    struct lab_end *e = d->e;
     uint64_t p50 = 0, first = 0;
     int error = 0;
     for (unsigned v = 0; v < k->variant_count && error == 0; v++) {
@@ -182,11 +219,14 @@ static int drive_size(struct lab_end *e, unsigned experiment, uint32_t size, jso
             .write_ns = first,
             .rest_ns = RESTS * first,
         };
-        char doing[64];
+        char doing[64], what[96];
         snprintf(doing, sizeof(doing), "trying %s of experiment %s", k->variants[v].name, k->name);
         e->control.doing = doing;
-        if (k->has == NULL || k->has(e, &t))
+        if (has(e, &t)) {
+            snprintf(what, sizeof(what), "%s: %s, %u bytes", k->name, k->variants[v].name, size);
+            d->progress(what, d->step++, d->steps);
             error = drive_trial(e, &t, trials, &p50);
+        }
         e->control.doing = "between trials";
         if (v == 0) /* a writer as fast as a reader, who rests for some Reads: it is found both
                        at work and at rest */
@@ -195,15 +235,15 @@ static int drive_size(struct lab_end *e, unsigned experiment, uint32_t size, jso
     return error;
 }
 
-static int drive_experiment(struct lab_end *e, unsigned experiment, json_t *experiments)
+static int drive_experiment(struct doing *d, unsigned experiment, json_t *experiments)
 {
     const struct lab_experiment_kind *k = kinds[experiment];
-    const struct lab_list sizes = sizes_of(e, k);
+    const struct lab_list sizes = sizes_of(d->e, k);
     json_t *trials = json_array(), *tried = json_array();
     int error = 0;
     for (uint32_t i = 0; i < sizes.count && error == 0; i++) {
         json_array_append_new(tried, json_integer((json_int_t)sizes.value[i]));
-        error = drive_size(e, experiment, sizes.value[i], trials);
+        error = drive_size(d, experiment, sizes.value[i], trials);
     }
     json_t *o = json_pack("{s:s,s:s,s:o,s:o}", "name", k->name, "about", k->about, "sizes", tried,
                           "trials", trials);
@@ -213,12 +253,13 @@ static int drive_experiment(struct lab_end *e, unsigned experiment, json_t *expe
     return error;
 }
 
-int lab_experiment_drive(struct lab_end *e, json_t *experiments)
+int lab_experiment_drive(struct lab_end *e, struct lab_run *run, lab_progress *progress)
 {
+    struct doing d = {e, progress, run->count, run->steps};
     int error = 0;
-    for (unsigned i = LAB_NO_EXPERIMENT + 1; i < LAB_EXPERIMENTS && error == 0; i++)
-        if ((e->settings.experiments >> i & 1) != 0)
-            error = drive_experiment(e, i, experiments);
+    for (unsigned i = 0; i < LAB_EXPERIMENTS && error == 0; i++)
+        if (is_asked_for(e, i))
+            error = drive_experiment(&d, i, run->experiments);
     return error;
 }
 
@@ -366,8 +407,11 @@ void lab_experiment_write(const json_t *experiments, FILE *out)
         json_array_foreach(json_object_get(o, "trials"), k, t) write_trial(t, out);
         fprintf(out, "CPU: of both ends, in us a message.\n");
         write_words(o, out);
-        fprintf(
-            out, "Verdict of %s: %s%s.\n", text(o, "name"),
-            json_is_true(json_object_get(o, "passed")) ? "" : "WRONG DATA: ", text(o, "summary"));
+        const json_t *passed = json_object_get(o, "passed");
+        if (passed == NULL)
+            fprintf(out, "Experiment %s broke off: nothing is said about it.\n", text(o, "name"));
+        else
+            fprintf(out, "Verdict of %s: %s%s.\n", text(o, "name"),
+                    json_is_true(passed) ? "" : "WRONG DATA: ", text(o, "summary"));
     }
 }

@@ -7,9 +7,13 @@
 
 #include "lab/lab_trial.h"
 
-/* The source: all that the settings ask for become members of the array. 0, or -errno and
- * e->message. */
-int lab_experiment_drive(struct lab_end *e, json_t *experiments);
+struct lab_run;
+
+/* The source: all that the settings ask for become members of run->experiments, after run->count
+ * other steps. 0, or -errno and e->message. */
+int lab_experiment_drive(struct lab_end *e, struct lab_run *run, lab_progress *progress);
+/* How many trials that are. */
+unsigned lab_experiment_trials(const struct lab_end *e);
 /* The target: does the trial that the source has sent. */
 int lab_experiment_serve(struct lab_end *e, const json_t *trial);
 /* Text of the record's experiments; nothing where there are none. */

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lab/lab_compare.h"
 #include "lab/lab_html.h"
@@ -114,6 +115,27 @@ static error_t parse_setting(struct history *h, unsigned which, const char *arg,
     return 0;
 }
 
+/* A year, or more of what a run's end looks like: what is compared are the texts. */
+static bool is_date(const char *text)
+{
+    static const char like[] = "dddd-dd-ddTdd:dd:ddZ";
+    static const unsigned char lengths[] = {4, 7, 10, 16, 19, 20};
+    size_t n = strlen(text);
+    int year = 0, field[5] = {1, 1, 0, 0, 0};
+    if (n > sizeof(like) - 1 || memchr(lengths, (int)n, sizeof(lengths)) == NULL)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (like[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != like[i])
+            return false;
+    sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d", // NOLINT(cert-err34-c): digits, as was seen above
+           &year, &field[0], &field[1], &field[2], &field[3], &field[4]);
+    struct tm t = {.tm_year = year - 1900, .tm_mon = field[0] - 1, .tm_mday = field[1]};
+    struct tm same = t;
+    timegm(&same); /* makes the 31st of April the 1st of May */
+    return same.tm_mon == t.tm_mon && same.tm_mday == t.tm_mday && field[2] < 24 && field[3] < 60 &&
+           field[4] < 60;
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct history *h = state->input;
@@ -138,6 +160,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         h->filter.host = arg;
         return 0;
     case OPTION_SINCE:
+        if (!is_date(arg))
+            argp_error(state, "--since: '%s' is no date such as 2026-11-30 or 2026-11-30T08:15:00Z",
+                       arg);
         h->filter.since = arg;
         return 0;
     case OPTION_REMOVE:

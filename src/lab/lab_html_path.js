@@ -423,8 +423,8 @@ const lab_experiments = (() => {
                 el("h3", { text: x.name }),
                 el("p", { text: x.about || "" }),
                 el("p", {
-                    class: `claim ${x.passed === false ? "bad" : "good"}`,
-                    text: sentence(x.summary || ""),
+                    class: `claim ${x.passed ? "good" : "bad"}`,
+                    text: sentence(x.summary || "it broke off: nothing is said about it"),
                 }),
             );
             const words = el("div");

@@ -245,6 +245,17 @@ static void measure(struct lab_hub *h, const struct lab_round *r, struct table *
     }
 }
 
+static void tell_progress(const struct lab_hub *h, const struct lab_round *r)
+{
+    char what[96];
+    const struct lab_meeting *m = meeting(h, r->first);
+    int n = snprintf(what, sizeof(what), "%s, rank %u to %u", lab_round_name(r->kind), m->source,
+                     m->target);
+    if (r->count > 1)
+        snprintf(what + n, sizeof(what) - (size_t)n, " and %u more", r->count - 1);
+    h->progress(what, (unsigned)(r - h->schedule->rounds), h->schedule->round_count);
+}
+
 static int lead_round(struct lab_hub *h, const struct lab_round *r)
 {
     struct table *tables = calloc(r->count, sizeof(*tables));
@@ -255,6 +266,7 @@ static int lead_round(struct lab_hub *h, const struct lab_round *r)
     }
     for (unsigned i = 0; i < r->count; i++)
         tables[i].source.fd = tables[i].target.fd = -1;
+    tell_progress(h, r);
     for (unsigned i = 0; i < r->count && error == 0; i++)
         error = give_work(h, r->first + i, r->kind != LAB_ROUND_PAIRS);
     if (error == 0)

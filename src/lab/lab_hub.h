@@ -28,6 +28,7 @@ struct lab_hub {
     const struct lab_settings *settings;
     const struct lab_schedule *schedule;
     struct lab_outcome *outcomes; /* of each meeting */
+    lab_progress *progress;
     struct lab_lobby lobby; /* its listener is the caller's */
     struct lab_control workers[LAB_MAX_RANKS];
     char message[LAB_MESSAGE_BYTES]; /* why it cannot go on */

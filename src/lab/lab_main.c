@@ -6,6 +6,7 @@
  */
 #include <argp.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,6 +34,7 @@ enum { EXIT_USAGE = 64, EXIT_UNAVAILABLE = 69, EXIT_FAILED = 70 };
 enum { OPTION_BASE = 256, MAX_OPTIONS = 64 };
 
 static struct lab_end end = {.listener = -1, .data = -1, .control = {.fd = -1}};
+static int terminal = -1;     /* for progress */
 static const char *role = ""; /* for messages of a local run's two processes */
 
 static int __attribute__((format(printf, 2, 3))) complain(int code, const char *format, ...)
@@ -118,24 +120,38 @@ static void check_outputs(void)
         exit(complain(EXIT_UNAVAILABLE, "--db: no run can be kept: %s", message));
 }
 
-static void show_progress(const struct lab_case *c, unsigned index, unsigned count)
+/* Where progress is seen, or -1. A launcher hands on what its ranks say to its own standard error,
+ * which may be a terminal while ours is a pipe to it. */
+static int find_terminal(bool launched)
+{
+    char path[64];
+    if (isatty(STDERR_FILENO) == 1)
+        return STDERR_FILENO;
+    if (!launched)
+        return -1;
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getppid(), STDERR_FILENO);
+    int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && isatty(fd) != 1) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static void show_progress(const char *what, unsigned index, unsigned count)
 {
     enum { WIDTH = 30 };
-    char size[24];
-    unsigned full = index * WIDTH / count;
-    if (isatty(STDERR_FILENO) != 1)
-        return;
-    fprintf(stderr, "\r\033[K[%.*s%.*s] %u/%u %s %s depth %u %s", (int)full,
-            "##############################", (int)(WIDTH - full), "..............................",
-            index, count, lab_case_name(c), lab_report_bytes(c->size, size), c->depth,
-            lab_way_name(c->way));
-    fflush(stderr);
+    unsigned full = count > 0 ? index * WIDTH / count : 0;
+    if (terminal >= 0)
+        dprintf(terminal, "\r\033[K[%.*s%.*s] %u/%u %s", (int)full,
+                "##############################", (int)(WIDTH - full),
+                "..............................", index, count, what);
 }
 
 static void end_progress(void)
 {
-    if (isatty(STDERR_FILENO) == 1)
-        fputs("\r\033[K", stderr);
+    if (terminal >= 0)
+        dprintf(terminal, "\r\033[K");
 }
 
 /* Paths are told instead of figures, which are of one message each. */
@@ -208,6 +224,7 @@ static int report(const struct lab_run *run, const char *error)
 static int drive(int fd, const uint8_t key[LAB_KEY_BYTES])
 {
     struct lab_run run = {0};
+    terminal = find_terminal(false);
     int error = lab_session_open(&end, fd, key);
     if (error == 0)
         error = lab_session_drive(&end, &run, show_progress);
@@ -215,7 +232,7 @@ static int drive(int fd, const uint8_t key[LAB_KEY_BYTES])
     int code = EXIT_UNAVAILABLE;
     if (error == 0)
         code = report(&run, NULL);
-    else if (run.count > 0)
+    else if (run.count > 0 || json_array_size(run.experiments) > 0)
         report(&run, end.message);
     lab_session_close(&end, error != 0);
     if (error != 0)
@@ -343,6 +360,8 @@ static int cmd_experiment(int argc, char **argv)
         return complain(EXIT_USAGE, "--%s", message);
     if (lab_settings_check(&end.settings, message) != 0)
         return complain(EXIT_USAGE, "--%s", message);
+    if (end.settings.experiments >> (LAB_NO_EXPERIMENT + 1) == 0)
+        return complain(EXIT_USAGE, "--experiment: none leaves nothing to do");
     end.experiments_only = true;
     end.settings.baseline = 0;
     check_outputs();
@@ -395,7 +414,10 @@ static int lead(const struct lab_ranks *ranks, int listener)
     hub.settings = &end.settings;
     hub.schedule = &schedule;
     hub.lobby.listener = listener;
+    hub.progress = show_progress;
+    terminal = find_terminal(true);
     error = lab_hub_lead(&hub);
+    end_progress();
     json_t *record = lab_matrix_make(&hub, error != 0 ? hub.message : NULL);
     int code = write_record(record, lab_matrix_write, error != 0);
     if (error != 0)

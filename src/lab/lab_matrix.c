@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "lab/lab_record.h"
+#include "lab/lab_text.h"
 #include "lab/lab_verdict.h"
 
 enum { EXIT_NOT_MEASURED = 69 };
@@ -52,11 +53,12 @@ static json_t *meetings_json(const struct lab_hub *h)
         const struct lab_outcome *o = &h->outcomes[i];
         if (o->record == NULL && o->error == NULL)
             continue; /* it broke off before */
-        json_array_append_new(all,
-                              json_pack("{s:s,s:i,s:i,s:i,s:s?,s:O?}", "kind",
-                                        lab_round_name(h->schedule->rounds[m->round].kind), "round",
-                                        (int)m->round, "source", (int)m->source, "target",
-                                        (int)m->target, "error", o->error, "run", o->record));
+        json_array_append_new(all, json_pack("{s:s,s:i,s:i,s:i,s:o?,s:O?}", "kind",
+                                             lab_round_name(h->schedule->rounds[m->round].kind),
+                                             "round", (int)m->round, "source", (int)m->source,
+                                             "target", (int)m->target, "error",
+                                             o->error != NULL ? lab_text_json(o->error) : NULL,
+                                             "run", o->record));
     }
     return all;
 }
@@ -196,7 +198,7 @@ json_t *lab_matrix_make(const struct lab_hub *h, const char *error)
                   LAB_MATRIX_VERSION, "ended", now, "ranks", ranks_json(h->ranks), "settings",
                   json_object_get(h->ranks->rank[0].self, "settings"), "meetings", meetings);
     if (error != NULL)
-        json_object_set_new(o, "error", json_string(error));
+        json_object_set_new(o, "error", lab_text_json(error));
     else
         json_object_set_new(o, "verdict", verdict_json(meetings));
     return o;

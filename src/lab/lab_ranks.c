@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lab/lab_text.h"
+
 /* Another protocol of control.h or of lab_hub.c is another language. */
 static const char speaks[] = "verbena lab mpi, protocol 1";
 
@@ -37,9 +39,9 @@ json_t *lab_ranks_self(const struct lab_settings *s, const json_t *addresses, ui
     }
     gethostname(host, sizeof(host) - 1);
     sodium_bin2hex(hex, sizeof(hex), key, LAB_KEY_BYTES);
-    return json_pack("{s:s,s:s,s:s,s:O,s:i,s:s,s:o}", "speaks", speaks, "program", VERBENA_VERSION,
-                     "host", host, "addresses", addresses, "hub", (int)hub, "key", hex, "settings",
-                     settings);
+    return json_pack("{s:s,s:s,s:o,s:O,s:i,s:s,s:o}", "speaks", speaks, "program", VERBENA_VERSION,
+                     "host", lab_text_json(host), "addresses", addresses, "hub", (int)hub, "key",
+                     hex, "settings", settings);
 }
 
 static const char *text_of(const json_t *o, const char *name)

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "lab/lab_path.h"
+#include "lab/lab_text.h"
 #include "lab/lab_verdict.h"
 
 static json_t *rounded(double value, double steps)
@@ -148,9 +149,9 @@ static json_t *memcpy_json(const struct lab_settings *s, const struct lab_run *r
     for (uint32_t i = 0; i < s->sizes.count; i++)
         if (run->memcpy_ns[i] > 0)
             json_array_append_new(
-                all, json_pack("{s:I,s:I,s:o}", "size", (json_int_t)s->sizes.value[i], "ns",
-                               (json_int_t)run->memcpy_ns[i], "gbps",
-                               rounded(8.0 * s->sizes.value[i] / (double)run->memcpy_ns[i], 1e3)));
+                all, json_pack("{s:I,s:o,s:o}", "size", (json_int_t)s->sizes.value[i], "ns",
+                               rounded(run->memcpy_ns[i], 1e3), "gbps",
+                               rounded(8.0 * s->sizes.value[i] / run->memcpy_ns[i], 1e3)));
     return all;
 }
 
@@ -160,7 +161,7 @@ static json_t *settings_json(const struct lab_settings *s)
     for (unsigned i = 0; i < lab_setting_count; i++) {
         char text[LAB_MAX_TEXT + LAB_MAX_LIST * 12];
         lab_settings_text(s, i, text, sizeof(text));
-        json_object_set_new(o, lab_setting_table[i].name, json_string(text));
+        json_object_set_new(o, lab_setting_table[i].name, lab_text_json(text));
     }
     return o;
 }
@@ -187,7 +188,7 @@ json_t *lab_record_make(const struct lab_end *e, const struct lab_run *run, cons
     if (json_array_size(run->experiments) > 0)
         json_object_set(o, "experiments", run->experiments);
     if (error != NULL)
-        json_object_set_new(o, "error", json_string(error));
+        json_object_set_new(o, "error", lab_text_json(error));
     else
         json_object_set_new(o, "verdict", lab_verdict_make(&e->settings, run));
     return o;

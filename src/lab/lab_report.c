@@ -317,6 +317,8 @@ int lab_report_write(const json_t *record, FILE *out)
         fprintf(out, "- %s\n", json_string_value(finding));
     if (verdict != NULL)
         fprintf(out, "Verdict: %s.\n", text(verdict, "summary"));
+    else
+        fprintf(out, "The run broke off: %s\n", text(record, "error"));
     if (fflush(out) != 0)
         return errno != 0 ? -errno : -EIO;
     return 0;

@@ -147,6 +147,9 @@ int lab_rig_place(struct lab_rig *r, enum lab_near near, char message[LAB_MESSAG
     int error = lab_numa_place(near, r->name, r->memory, r->memory_bytes, message);
     if (error != 0)
         return error;
+    /* To ask for no node moves nothing: pages that are touched anew lie where they did at first. */
+    if (near == LAB_ANYWHERE && madvise(r->memory, r->memory_bytes, MADV_DONTNEED) == 0)
+        memset(r->memory, 0, r->memory_bytes);
     r->near = near;
     return register_pool(r, message);
 }

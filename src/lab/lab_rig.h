@@ -35,7 +35,8 @@ struct lab_rig {
  * whose port is active. 0, or -errno and a message. */
 int lab_rig_open(struct lab_rig *r, const struct lab_settings *s, const uint8_t own[16],
                  char message[LAB_MESSAGE_BYTES]);
-/* Brings the slots to where they are to be; they are registered anew for it. */
+/* Brings the slots to where they are to be, or to where they are when nobody asks; they are
+ * registered anew for it, and what was in them may be gone. */
 int lab_rig_place(struct lab_rig *r, enum lab_near near, char message[LAB_MESSAGE_BYTES]);
 void lab_rig_close(struct lab_rig *r);
 /* Is it our own NIC in software? */

@@ -20,6 +20,7 @@
 #include "lab/lab_lanes.h"
 #include "lab/lab_net.h"
 #include "lab/lab_numa.h"
+#include "lab/lab_text.h"
 
 static int from_control(struct lab_end *e, int error)
 {
@@ -63,10 +64,10 @@ json_t *lab_session_self(const struct lab_end *e)
         snprintf(gid + strlen(gid), sizeof(gid) - strlen(gid), "%02x%s", e->rig.gid.raw[i],
                  i % 2 == 1 && i < 15 ? ":" : "");
     return json_pack(
-        "{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:I,s:I}", "program", VERBENA_VERSION, "host",
-        u.nodename, "kernel", u.release, "machine", u.machine, "device", e->rig.name, "nic",
-        lab_rig_is_verbena(&e->rig) ? "Verbena" : "another", "gid", gid, "gid_index",
-        e->rig.gid_index, "port", (int)e->rig.port, "mtu",
+        "{s:s,s:o,s:s,s:s,s:o,s:s,s:s,s:i,s:i,s:i,s:i,s:I,s:I}", "program", VERBENA_VERSION, "host",
+        lab_text_json(u.nodename), "kernel", u.release, "machine", u.machine, "device",
+        lab_text_json(e->rig.name), "nic", lab_rig_is_verbena(&e->rig) ? "Verbena" : "another",
+        "gid", gid, "gid_index", e->rig.gid_index, "port", (int)e->rig.port, "mtu",
         e->rig.name[0] != '\0' ? (int)lab_rig_mtu_bytes(e->rig.port_attr.active_mtu) : 0, "cpus",
         (int)sysconf(_SC_NPROCESSORS_ONLN), "register_ns", (json_int_t)e->rig.register_ns,
         "registered_bytes", (json_int_t)e->rig.memory_bytes);
@@ -507,6 +508,7 @@ static int drive_size(struct lab_end *e, struct lab_run *run, uint32_t place, co
                       unsigned n, uint64_t *sequence, lab_progress *progress)
 {
     const struct lab_settings *s = &e->settings;
+    char what[LAB_CASE_BYTES];
     if (s->baseline != 0)
         run->memcpy_ns[place] = lab_tcp_memcpy_ns(e, s->sizes.value[place]);
     for (unsigned i = 0; i < combinations(s, n); i++) {
@@ -514,7 +516,7 @@ static int drive_size(struct lab_end *e, struct lab_run *run, uint32_t place, co
         if (!case_at(s, ops, n, place, i, &c))
             continue;
         c.first = *sequence;
-        progress(&c, run->count, run->planned);
+        progress(lab_case_say(&c, what), run->count, run->steps);
         int error = drive_case(e, &c, &run->results[run->count]);
         if (error != 0)
             return error;
@@ -537,11 +539,12 @@ int lab_session_drive(struct lab_end *e, struct lab_run *run, lab_progress *prog
         snprintf(e->message, sizeof(e->message), "out of memory for %u cases", run->planned);
         return -ENOMEM;
     }
+    run->steps = (e->experiments_only ? 0 : run->planned) + lab_experiment_trials(e);
     for (uint32_t size = 0; size < e->settings.sizes.count && error == 0 && !e->experiments_only;
          size++)
         error = drive_size(e, run, size, ops, n, &sequence, progress);
     if (error == 0)
-        error = lab_experiment_drive(e, run->experiments);
+        error = lab_experiment_drive(e, run, progress);
     e->control.doing = "ending";
     if (error == 0)
         error = lab_session_send(e, "case", json_pack("{s:b}", "end", 1));

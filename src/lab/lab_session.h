@@ -13,15 +13,13 @@
 struct lab_run {
     struct lab_result *results;
     unsigned count;
-    unsigned planned;
-    uint64_t memcpy_ns[LAB_MAX_LIST]; /* by place in settings.sizes; 0: not measured */
-    bool one_node;                    /* far was asked for, and there is nothing but near */
-    json_t *experiments;              /* an array, see lab_experiment.h */
-    json_t *target;                   /* what the target told of itself */
+    unsigned planned;               /* cases */
+    unsigned steps;                 /* cases and trials, as progress counts them */
+    double memcpy_ns[LAB_MAX_LIST]; /* by place in settings.sizes; 0: not measured */
+    bool one_node;                  /* far was asked for, and there is nothing but near */
+    json_t *experiments;            /* an array, see lab_experiment.h */
+    json_t *target;                 /* what the target told of itself */
 };
-
-/* Told before each case: the how-manieth of how many. */
-typedef void lab_progress(const struct lab_case *c, unsigned index, unsigned count);
 
 /* fd: a connected TCP socket. 0, or -errno and e->message; the control connection stays open for
  * lab_session_close(), which tells the peer of a failure. */

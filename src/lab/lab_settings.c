@@ -669,6 +669,7 @@ void lab_settings_for_together(struct lab_settings *s)
 {
     s->ops &= ~s->ops + 1; /* the first */
     s->ways &= ~s->ways + 1;
+    s->numa &= ~s->numa + 1;
     s->sizes = (struct lab_list){1, {largest(&s->sizes)}};
     s->depths = (struct lab_list){1, {largest(&s->depths)}};
     s->offsets.count = 1;

@@ -228,21 +228,23 @@ int lab_tcp_target(struct lab_end *e, const struct lab_case *c, struct lab_side 
     return error;
 }
 
-uint64_t lab_tcp_memcpy_ns(struct lab_end *e, uint32_t size)
+/* Between two slots, to and fro: what fits is in the cache, as no message is that comes from
+ * elsewhere, and the best round counts. So nothing that copies can pass it. */
+double lab_tcp_memcpy_ns(struct lab_end *e, uint32_t size)
 {
-    enum { ROUNDS = 5, ROUND_BYTES = 16 << 20, MAX_COPIES = 4096 };
+    enum { ROUNDS = 6, ROUND_BYTES = 16 << 20, MAX_COPIES = 65536 };
     const struct lab_pool *p = &e->rig.pool;
     uint64_t copies = ROUND_BYTES / size < MAX_COPIES ? ROUND_BYTES / size + 1 : MAX_COPIES;
     uint64_t best = UINT64_MAX;
     for (unsigned round = 0; round < ROUNDS; round++) {
         uint64_t start = lab_now_ns();
         for (uint64_t i = 0; i < copies; i++) {
-            uint8_t *to = lab_slot_bytes(p, (uint32_t)((i + 1) % p->slots));
-            memmove(to, lab_slot_bytes(p, (uint32_t)(i % p->slots)), size);
+            uint8_t *to = lab_slot_bytes(p, (uint32_t)((i + 1) % 2 % p->slots));
+            memmove(to, lab_slot_bytes(p, (uint32_t)(i % 2 % p->slots)), size);
             __asm__ volatile("" : : "r"(to) : "memory");
         }
-        uint64_t each = (lab_now_ns() - start) / copies;
-        best = each < best ? each : best;
+        uint64_t all = lab_now_ns() - start;
+        best = all < best ? all : best;
     }
-    return best > 0 ? best : 1;
+    return best > 0 ? (double)best / (double)copies : 1;
 }

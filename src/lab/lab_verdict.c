@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "lab/lab_experiment.h"
+#include "lab/lab_text.h"
 
 enum { CONTENTS_LIMIT_PERCENT = 50, CPU_LIMIT_PERCENT = 75 };
 
@@ -80,7 +81,7 @@ static double memcpy_ns(const struct lab_settings *s, const struct lab_run *run,
 {
     for (uint32_t i = 0; i < s->sizes.count; i++)
         if (s->sizes.value[i] == r->c.size)
-            return (double)run->memcpy_ns[i];
+            return run->memcpy_ns[i];
     return 0;
 }
 
@@ -182,7 +183,7 @@ static void __attribute__((format(printf, 2, 3))) find(json_t *findings, const c
     va_list args;
     va_start(args, format);
     if (vasprintf(&text, format, args) >= 0) {
-        json_array_append_new(findings, json_string(text));
+        json_array_append_new(findings, lab_text_json(text));
         free(text);
     }
     va_end(args);

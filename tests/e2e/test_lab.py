@@ -109,6 +109,9 @@ def every_operation():
             idle = side == "target" and case["op"] == "atomic"
             demand(idle or sum(case[side]["parts_ns"].values()) > 0, f"no time of {side} told")
     demand([m["size"] for m in record["memcpy"]] == [64, 4096], f"memcpy: {record['memcpy']}")
+    for m in record["memcpy"]:
+        bare = 8 * m["size"] / m["ns"]
+        demand(isinstance(m["ns"], float) and abs(m["gbps"] - bare) < 0.01 * bare, f"{m}")
 
 
 def text_report():

@@ -477,6 +477,19 @@ def no_device():
     demand(status == 69 and "there is no RDMA device" in err, err)
 
 
+def host_name(name, shown):
+    """A host may have any bytes for its name: they cost no run, and what is no UTF-8 is shown so."""
+    rename = ("import os, socket, sys; socket.sethostname(bytes.fromhex(sys.argv[1])); "
+              "os.execvp(sys.argv[2], sys.argv[2:])")
+    inside = ["unshare", "-u", sys.executable, "-c", rename, name.hex()]
+    command = [*inside, e2e.VERBENA, "lab", "local", *NO_TCP, "--json", "-"]
+    status, out, err = e2e.run(command, LIMIT_SECONDS)
+    demand(status == 0, err)
+    record = json.loads(out)
+    demand(record["source"]["host"] == record["target"]["host"] == shown, out[:600])
+    demand(len(record["cases"]) == 1, out[:600])
+
+
 def port_down(net):
     a = ["ip", "netns", "exec", net.names[0]]
     e2e.run(["ip", "-n", net.names[0], "link", "set", net.INTERFACE, "down"], 10)
@@ -510,6 +523,8 @@ def cases(tap):
     one("nothing_for_nothing", nothing_for_nothing)
     one("stdout_full", stdout_full)
     one("addresses", addresses)
+    one("host_name_bytes", host_name, b"lab\xff\xc3", "lab??")
+    one("host_name_utf8", host_name, "l\u00e4b".encode(), "l\u00e4b")
     one("no_device", no_device)
     try:
         with Namespaces(1500) as net:

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 
 import e2e
@@ -151,6 +152,70 @@ def numa():
         test_lab.check_data(case)
 
 
+def bound(pid):
+    """Has the process memory that is bound to a node?"""
+    try:
+        with open(f"/proc/{pid}/numa_maps", encoding="ascii") as file:
+            return any(" bind:" in line for line in file)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def numa_is_over():
+    """Experiments are where memory happens to be, whatever the cases before asked for."""
+    if bound(os.getpid()) is None:
+        raise e2e.Skip("the kernel knows nothing of NUMA")
+    words = ["--op", "write", "--size", "4KiB", "--depth", "1", "--baseline", "off", "--iterations",
+             "5000", "--numa", "near", "--experiment", "torn"]
+    with Process([e2e.VERBENA, "lab", "local", *words]) as process:
+        (target,) = wait_until(lambda: test_lab.children(process.pid), 20, "the target's process")
+        for pid in (process.pid, target):
+            wait_until(lambda p=pid: bound(p), 20, "slots near the device")
+        for pid in (process.pid, target):
+            free = wait_until(lambda p=pid: bound(p) is not True, 60, "them to be anywhere")
+            demand(free and process.popen.poll() is None, "bound to the end")
+        demand(process.wait(60) == 0, process.both())
+
+
+def on_terminal(command, env=None):
+    """What is said to a terminal that is the standard error, without what is on standard output."""
+    mine, theirs = os.openpty()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+                               stderr=theirs, env=dict(os.environ, **(env or {})))
+    os.close(theirs)
+    said = b""
+    try:
+        while chunk := os.read(mine, 65536):
+            said += chunk
+    except OSError:
+        pass  # the last who had it open has ended
+    os.close(mine)
+    return process.wait(LIMIT_SECONDS), said.decode()
+
+
+def progress(command, steps, *names):
+    """Every step is told once, in its order, as one of so many; nothing of it stays."""
+    status, said = on_terminal(command)
+    demand(status == 0, said)
+    told = [(int(i), int(n), what) for i, n, what in re.findall(r"\] (\d+)/(\d+) ([^\r]*)", said)]
+    demand([t[0] for t in told] == list(range(steps)), f"{told}")
+    demand({t[1] for t in told} == {steps}, f"{told}")
+    demand(all(any(name in t[2] for t in told) for name in names), f"{told}")
+    demand(said.endswith("\r\033[K"), repr(said[-100:]))
+
+
+def progress_of_experiments():
+    words = ["--iterations", "5", "--timeout", "20s"]
+    lab_ = [e2e.VERBENA, "lab"]
+    progress([*lab_, "experiment", *words], 2 * 3 + 2 * 7, "torn: plain Read, 65536 bytes",
+             "flag: Send behind the Write, asleep until then, 64 bytes")
+    progress([*lab_, "experiment", "bare", *words], 3 * 6 + 1, "bare: atomic latency, 8 bytes")
+    progress([*lab_, "local", *words, "--op", "write", "--size", "64", "--depth", "1,2",
+              "--experiment", "torn"], 4 + 2 * 3, "write of 64 bytes at depth 2", "torn: at rest")
+    _, err = lab("experiment", *words)
+    demand(err == "", err)
+
+
 def beside_perftest():
     """Each operation measured by both in the same run; the ratios are told, and nothing is made of
     them: see ./run bench-lab."""
@@ -169,6 +234,8 @@ def beside_perftest():
 def usage():
     for words, says in (
         (["experiment", "fly"], "experiment: 'fly' is none of none, torn, flag, bare"),
+        (["experiment", "none"], "--experiment: none leaves nothing to do"),
+        (["experiment", "--experiment", "none"], "--experiment: none leaves nothing to do"),
         (["experiment", "--op", "read"], "unrecognized option"),
         (["local", "--experiment", "flag", "--slots", "4", "--depth", "1"], "with 8 slots"),
         (["experiment", "--peer", "127.0.0.1"], "--key: is missing"),
@@ -292,6 +359,8 @@ def cases(tap):
     one("bare", bare)
     one("beside_cases", beside_cases)
     one("numa", numa)
+    one("numa_is_over", numa_is_over)
+    one("progress_of_experiments", progress_of_experiments)
     one("beside_perftest", beside_perftest)
     one("usage", usage)
     one("queue_pairs", queue_pairs, qps=(1, 3))

@@ -157,6 +157,26 @@ def in_browser(tap, folder):
         tap.run("pages", pages, browser, folder)
 
 
+def dates():
+    """A date may be as long as one likes."""
+    for date in ("2020", "2020-02", "2020-02-29", "2020-02-29T23:59", "2020-02-29T23:59:59Z"):
+        demand(len(listed("--since", date)) == 4, date)
+
+
+def broken_off():
+    """What a run has come to before it broke off is kept, and shown again with the reason."""
+    words = ["--op", "send", "--transport", "ud", "--size", "64,8KiB"]  # the second is no datagram
+    _, err = lab("local", *QUICK, *words, status=69)
+    reason = "8192 bytes are more than a datagram"
+    demand(reason in err, err)
+    out, _ = history("last")
+    demand("send + application ack" in out and "Verdict" not in out, out)
+    demand(reason in out.rpartition("\nThe run broke off: ")[2], out)
+    out, _ = history()
+    demand("broke off" in out.splitlines()[-1] and reason in out, out)
+    history("--remove", "last")
+
+
 def removed():
     history("--remove", "2", "previous")
     demand([r["run"] for r in listed()] == [1, 4], f"{listed()}")
@@ -172,6 +192,10 @@ def mistakes():
         (["--last", "0"], 64, "--last: '0' is no number"),
         (["--op", "reed"], 64, "--op"),
         (["--remove"], 64, "--remove: which runs?"),
+        *((["--since", date], 64, f"--since: '{date}' is no date such as 2026-11-30")
+          for date in ("", "today", "30.11.2026", "2026-13", "2026-00-01", "2026-02-30", "2026-1-1",
+                       "2026-11-30T", "2026-11-30 08:00", "2026-11-30T24:00", "2026-11-30T08:60",
+                       "20261130", "2026-11-30T08:15:00Zz")),
         (["--db", "/nowhere/lab.db"], 69, "no history '/nowhere/lab.db' yet"),
         (["--op", "read", "--html", "x.html"], 69, "compares two runs or more"),
         (["1", "--html", "/nowhere/x.html"], 70, "--html: cannot write"),
@@ -244,7 +268,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="test-lab-history-") as folder:
         os.environ["XDG_STATE_HOME"] = os.path.join(folder, "state")
         if tap.run("kept", kept):
-            for case in (filters, shown_again, compared, batches):
+            for case in (filters, dates, shown_again, compared, batches, broken_off):
                 tap.run(case.__name__, case)
             tap.run("teams_apart", teams_apart, folder)
             tap.run("others_compared", others_compared, folder)

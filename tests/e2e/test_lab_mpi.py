@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 import e2e
+import test_lab_experiments
 from e2e import Failed, Namespaces, Process, demand, wait_until
 
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
@@ -134,6 +135,22 @@ def verdicts():
     out, _ = mpirun((2, [*SMALL, "--plant", "early-reuse"]), status=69)
     demand("pair, rank 0 to 1: NOT MEASURED: rank 0 on " in out, out)
     demand("reuse before the acknowledgement" in out, out)
+
+
+def progress():
+    """mpirun's terminal sees which round it is, though the ranks have a pipe to mpirun."""
+    command = [*MPIRUN, "-np", "3", *LAB, *SMALL]
+    test_lab_experiments.progress(command, 10, "pair, rank 0 to 1", "ring, rank 0 to 1 and 2 more")
+
+
+def host_name():
+    """A name that is no UTF-8 costs nothing. Only the ranks see it: mpirun has rules of its own."""
+    rename = ("import os, socket, sys; socket.sethostname(b'lab\\xff'); "
+              "os.execvp(sys.argv[1], sys.argv[1:])")
+    command = ["unshare", "-u", sys.executable, "-c", rename, *LAB]
+    record, _ = measured((2, SMALL), command=command)
+    right(record, 2, [("write", 64, 1)])
+    demand([r["host"] for r in record["ranks"]] == ["lab?", "lab?"], f"{record['ranks']}")
 
 
 def refused():
@@ -286,6 +303,8 @@ def cases(tap):
     one("teams_ipv4_only", teams_ipv4_only)
     one("to_stdout", to_stdout)
     one("verdicts", verdicts)
+    one("host_name", host_name)
+    one("progress", progress)
     one("refused", refused)
     one("without_launcher", without_launcher)
     one("other_version", other_version)

@@ -42,14 +42,14 @@ static void lab_record_make__members(void **state)
     };
     json_t *o = lab_record_make(&e, &run, NULL), *measure;
     const char *kind, *op, *name, *starts, *stops, *sizes;
-    json_int_t version, samples, p50, p99, messages, memcpy_ns;
-    double gbps, ratio, limit, latency;
-    assert_int_equal(json_unpack(o, "{s:s,s:i,s:{s:s},s:[{s:I}]}", "record", &kind, "version",
+    json_int_t version, samples, p50, p99, messages;
+    double memcpy_ns, gbps, ratio, limit, latency;
+    assert_int_equal(json_unpack(o, "{s:s,s:i,s:{s:s},s:[{s:F}]}", "record", &kind, "version",
                                  &version, "settings", "size", &sizes, "memcpy", "ns", &memcpy_ns),
                      0);
     assert_string_equal(kind, "verbena lab");
     assert_string_equal(sizes, "1000");
-    assert_int_equal(memcpy_ns, 100);
+    assert_true(memcpy_ns == 100);
     json_t *c = json_array_get(json_object_get(o, "cases"), 1);
     assert_int_equal(json_unpack(c, "{s:s,s:I,s:F,s:F,s:F}", "op", &op, "messages", &messages,
                                  "gbps", &gbps, "throughput_ratio_tcp", &ratio,
@@ -133,12 +133,23 @@ static void lab_record_write__disk_full(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* A small copy takes few ns, of which parts count. */
+static void lab_record_make__parts_of_a_ns(void **state)
+{
+    (void)state;
+    double ns, gbps;
+    run.memcpy_ns[0] = 2.125;
+    json_t *o = lab_record_make(&e, &run, NULL);
+    assert_int_equal(json_unpack(o, "{s:[{s:F,s:F}]}", "memcpy", "ns", &ns, "gbps", &gbps), 0);
+    assert_true(ns == 2.125 && gbps == 3764.706);
+    json_decref(o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(lab_record_make__members),
-        TEST(lab_record_make__broken_off),
-        TEST(lab_record_write__reads_back),
+        TEST(lab_record_make__members),    TEST(lab_record_make__parts_of_a_ns),
+        TEST(lab_record_make__broken_off), TEST(lab_record_write__reads_back),
         TEST(lab_record_write__disk_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

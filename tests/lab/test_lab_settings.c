@@ -247,6 +247,38 @@ static void lab_settings_adopt__agreed_only(void **state)
     assert_string_equal(s.device, "ours");
 }
 
+/* All at once is one case, whatever lists were given. */
+static void lab_settings_for_together__one_case(void **state)
+{
+    (void)state;
+    static const char *const lists[][3] = {
+        {"op",      "write,send,read",    "write"  },
+        {"size",    "64,1MiB,4KiB",       "1048576"},
+        {"depth",   "1,8,2",              "8"      },
+        {"offset",  "0,63",               "0"      },
+        {"qps",     "4,8,1",              "8"      },
+        {"threads", "1,4,2",              "4"      },
+        {"numa",    "any,near,far",       "any"    },
+        {"buffers", "bounce,direct,pool", "direct" },
+        {"max-p99", "1s",                 "0ns"    },
+    };
+    lab_settings_init(&s);
+    for (unsigned i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        assert_int_equal(set(&s, lists[i][0], lists[i][1]), 0);
+    lab_settings_for_together(&s);
+    for (unsigned i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        char text[LAB_MAX_TEXT];
+        lab_settings_text(&s, (unsigned)lab_settings_find(lists[i][0]), text, sizeof(text));
+        assert_string_equal(text, lists[i][2]);
+    }
+    for (unsigned i = 0; i < lab_setting_count; i++) { /* and whatever list there will be */
+        char text[LAB_MAX_TEXT];
+        lab_settings_text(&s, i, text, sizeof(text));
+        if ((lab_setting_table[i].roles & LAB_ROLE_RANKS) != 0 && strchr(text, ',') != NULL)
+            fail_msg("%s is still %s", lab_setting_table[i].name, text);
+    }
+}
+
 static void lab_settings_iterations__bounded_by_bytes(void **state)
 {
     (void)state;
@@ -272,6 +304,7 @@ int main(void)
         cmocka_unit_test(lab_settings_check__operations_of_the_transport),
         cmocka_unit_test(case_138__mismatch_by_name),
         cmocka_unit_test(lab_settings_adopt__agreed_only),
+        cmocka_unit_test(lab_settings_for_together__one_case),
         cmocka_unit_test(lab_settings_iterations__bounded_by_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
