@@ -205,6 +205,15 @@ static int conn_accept_datagram(struct rdma_id_obj *id, struct rdma_conn_param *
     return 0;
 }
 
+/* For a program with a QP of its own that does nothing about ECE: what the engine does for any QP
+ * of ours is answered for it, and nothing of another vendor's. */
+static void conn_answer_ece(const struct rdma_id_obj *id, struct verbena_cm_param *p)
+{
+    p->ece_vendor_id = id->remote_ece.vendor_id;
+    if (p->ece_vendor_id == id->device->vendor_id)
+        p->ece_options = id->remote_ece.options & ECE_RTT_PROBES;
+}
+
 RDMACM_ABI int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param)
 {
     struct rdma_id_obj *id = obj_id(pub);
@@ -220,8 +229,8 @@ RDMACM_ABI int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param
     rdma_turn_used(id);
     struct verbena_cm_param p =
         conn_param(id, param, id->conn.responder_resources, id->conn.initiator_depth);
-    if (p.ece_vendor_id == 0) /* a program that does nothing about ECE: none of its options */
-        p.ece_vendor_id = id->remote_ece.vendor_id;
+    if (p.ece_vendor_id == 0)
+        conn_answer_ece(id, &p);
     id->conn.responder_resources = p.responder_resources;
     id->conn.initiator_depth = p.initiator_depth;
     id->conn.asked_rnr_retry_count = p.rnr_retry_count;

@@ -96,6 +96,7 @@ static int device_new(struct ibv_device *dev, struct rdma_device **out)
     }
     d->ifindex = (unsigned)ibv_get_device_index(dev);
     d->max_initiator_depth = device_limit(attr.max_qp_init_rd_atom);
+    d->vendor_id = attr.vendor_id;
     d->max_responder_resources = device_limit(attr.max_qp_rd_atom);
     TAILQ_INSERT_TAIL(&device_open, d, link);
     *out = d;

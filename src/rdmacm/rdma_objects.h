@@ -31,6 +31,7 @@ struct rdma_device {
     struct ibv_pd *pd;         /* that ids have when the program gives none */
     struct ibv_xrcd *xrcd;     /* the same; NULL until the first needs it */
     unsigned ifindex;
+    uint32_t vendor_id;
     uint8_t max_initiator_depth;
     uint8_t max_responder_resources;
     struct verbena_context *watch; /* tells when the interface goes */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """One of the two programs of test_ece.py, in pyverbs: `ece_pair.py server|client ADDRESS PORT
-[OPTIONS]`.
+[OPTIONS]`, or `silent` for a server that does nothing about ECE.
 
 A QP of its own, and ECE as rdma_set_local_ece(3) has it: asked of the QP, told by rdma_cm, set
 before the QP is connected. OPTIONS: what to say instead of the QP's own. Prints what it was told
@@ -29,20 +29,28 @@ def queue_pair(cmid):
     return QP(cmid.pd, QPInitAttr(qp_type=e.IBV_QPT_RC, rcq=cq, scq=cq, cap=cap), QPAttr())
 
 
+def to_rts(cmid, qp):
+    for state in (e.IBV_QPS_INIT, e.IBV_QPS_RTR, e.IBV_QPS_RTS):
+        qp.modify(*cmid.init_qp_attr(state))
+
+
 def connect(cmid, qp):
     """What the peer has said, and the QP up to RTS."""
     told = cmid.get_remote_ece()
     print(f"told {told.vendor_id:x} {told.options:x}")
     if told.vendor_id != 0:
         qp.set_ece(told)
-    for state in (e.IBV_QPS_INIT, e.IBV_QPS_RTR, e.IBV_QPS_RTS):
-        qp.modify(*cmid.init_qp_attr(state))
+    to_rts(cmid, qp)
     used = qp.query_ece()
     print(f"uses {used.vendor_id:x} {used.options:x}")
     return used
 
 
-def serve(channel, name, port):
+def silent(channel, name, port):
+    serve(channel, name, port, speaks=False)
+
+
+def serve(channel, name, port, speaks=True):
     address = AddrInfo(src=name, src_service=port, port_space=c.RDMA_PS_TCP, flags=c.RAI_PASSIVE)
     listener = CMID(creator=channel, port_space=c.RDMA_PS_TCP)
     listener.bind_addr(address)
@@ -52,7 +60,10 @@ def serve(channel, name, port):
     cmid = CMID(creator=event, listen_id=listener)
     event.ack_cm_event()
     qp = queue_pair(cmid)
-    cmid.set_local_ece(connect(cmid, qp))
+    if speaks:
+        cmid.set_local_ece(connect(cmid, qp))
+    else:
+        to_rts(cmid, qp)
     cmid.accept(ConnParam(qp_num=qp.qp_num))
     expect(channel, c.RDMA_CM_EVENT_ESTABLISHED).ack_cm_event()
     expect(channel, c.RDMA_CM_EVENT_DISCONNECTED).ack_cm_event()
@@ -79,4 +90,4 @@ def ask(channel, name, port, options=None):
 
 
 if __name__ == "__main__":
-    {"server": serve, "client": ask}[sys.argv[1]](CMEventChannel(), *sys.argv[2:])
+    {"server": serve, "silent": silent, "client": ask}[sys.argv[1]](CMEventChannel(), *sys.argv[2:])

@@ -39,6 +39,20 @@ def exchange(net):
         )
 
 
+def answered_for_the_silent(net):
+    """A server with a QP of its own that does nothing about ECE: its QP answers probes, and the
+    client is told so."""
+    server_inside, client_inside = (net.side(i, net.GID_V4).inside for i in range(2))
+    server = [*server_inside, *on_nic(pyverbs_suite.PYTHON, PROGRAM, "silent", net.V4[0], PORT)]
+    client = [*client_inside, *on_nic(pyverbs_suite.PYTHON, PROGRAM, "client", net.V4[0], PORT)]
+    with Process(server) as there:
+        e2e.wait_until(lambda: "listens" in there.text(), what="the server")
+        with Process(client) as here:
+            found = here.expect()
+        heard = there.expect()
+    demand(heard == "listens\n" and found == "told 564552 1\nuses 564552 1\n", heard + found)
+
+
 def cases(tap):
     try:
         pyverbs_suite.need()
@@ -47,6 +61,7 @@ def cases(tap):
         return
     with Namespaces(1500) as net:
         tap.run("options_arrive", exchange, net)
+        tap.run("answered_for_the_silent", answered_for_the_silent, net)
 
 
 if __name__ == "__main__":

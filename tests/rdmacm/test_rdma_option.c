@@ -276,7 +276,7 @@ static void ece__answered_by_programs(void **state)
         {{OUR_VENDOR, 0, 0},                   0     },
         {{OUR_VENDOR, 0x30000000 | PROBES, 0}, 0     },
         {{0x15b3, PROBES, 0},                  0     },
-        {{0, 0, 0},                            0     },
+        {{0, 0, 0},                            PROBES}, /* whose QP answers all the same */
     };
 
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -298,6 +298,42 @@ static void ece__answered_by_programs(void **state)
     }
 }
 
+/* A program with a QP of its own that does nothing about ECE: what its QP does in any case is
+ * answered, of what was asked by ours. */
+static void ece__answered_for_programs(void **state)
+{
+    (void)state;
+    static const struct {
+        struct ibv_ece asked; /* vendor 0: nothing */
+        uint32_t vendor, options;
+    } rows[] = {
+        {{OUR_VENDOR, PROBES, 0},     OUR_VENDOR, PROBES},
+        {{OUR_VENDOR, UINT32_MAX, 0}, OUR_VENDOR, PROBES},
+        {{OUR_VENDOR, 0, 0},          OUR_VENDOR, 0     },
+        {{OUR_VENDOR, ~PROBES, 0},    OUR_VENDOR, 0     },
+        {{0x15b3, UINT32_MAX, 0},     0x15b3,     0     },
+        {{0, 0, 0},                   0,          0     },
+    };
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig_pair p;
+        struct rdma_conn_param param = {.qp_num = 2};
+        struct ibv_ece asked = rows[i].asked, got;
+        rig_pair_open(&p, "127.0.0.1", RDMA_PS_TCP, false);
+        if (asked.vendor_id != 0)
+            assert_int_equal(rdma_set_local_ece(p.client, &asked), 0);
+        assert_int_equal(rdma_connect(p.client, &param), 0);
+        rdma_ack_cm_event(rig_pair_request(&p, false));
+        param.qp_num = 3;
+        assert_int_equal(rdma_accept(p.server, &param), 0);
+        rig_expect(p.client_ch, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+        assert_int_equal(rdma_get_remote_ece(p.client, &got), 0);
+        assert_int_equal(got.vendor_id, rows[i].vendor);
+        assert_int_equal(got.options, rows[i].options);
+        rig_pair_close(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +348,7 @@ int main(void)
         cmocka_unit_test(ece__of_qps_made_here),
         cmocka_unit_test(ece__asked_by_programs),
         cmocka_unit_test(ece__answered_by_programs),
+        cmocka_unit_test(ece__answered_for_programs),
     };
 
     return cmocka_run_group_tests(tests, rig_setup, NULL);
