@@ -19,7 +19,7 @@
 #include "wire/rtt.h"
 
 enum {
-    QPN_SLOT = 1,
+    QPN_SLOT = 1,   /* the first: a host has as many as its pairs take */
     RD_ATOMIC = 16, /* READs and atomics under way */
     ACCESS = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC,
     RTR_MASK = QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
@@ -276,18 +276,25 @@ struct device_size {
     uint32_t pairs, cqes, receivers, rd_atomic;
 };
 
+/* One is filled, more are to the half, so that free numbers are soon found. */
+static uint32_t slots_for(uint32_t pairs)
+{
+    return pairs < QPN_PER_SLOT ? 1 : pairs / (QPN_PER_SLOT / 2) + 1;
+}
+
 static int device_create(struct fabric *f, uint32_t host, const struct device_size *size)
 {
     struct engine *g = calloc(1, sizeof(*g));
     struct endpoint *e = &f->endpoint[host];
     uint64_t window = f->config.hosts.window_bytes;
+    uint32_t slots = slots_for(size->pairs);
     struct nic_config config = {
         .seed = f->config.seed ^ (host + UINT64_C(1)) << 32,
         .window_bytes = window < UINT32_MAX ? (uint32_t)window : UINT32_MAX, /* more is no limit */
-        .max_qp = size->pairs + 1,
+        .max_qp = slots == 1 ? size->pairs + 1 : QPN_PER_SLOT,
         .max_mr = 1,
         .max_rd_atomic = size->rd_atomic != 0 ? size->rd_atomic : 1,
-        .max_slots = QPN_SLOT + 1,
+        .max_slots = QPN_SLOT + slots,
         .train = f->train,
         .congestion = {.algorithm = f->config.hosts.cc,
                        .line_bps = f->topology.link[f->port[e->port].link].rate_bps,
@@ -306,8 +313,8 @@ static int device_create(struct fabric *f, uint32_t host, const struct device_si
         g->out[i] = (struct packet_list){PACKET_NONE, PACKET_NONE};
     if (rc == 0)
         rc = nic_create(&config, &g->nic);
-    if (rc == 0)
-        rc = nic_add_qpns(g->nic, QPN_SLOT);
+    for (uint32_t i = 0; rc == 0 && i < slots; i++)
+        rc = nic_add_qpns(g->nic, QPN_SLOT + i);
     if (rc == 0)
         rc = mem_pd_create(g->nic, &g->pd);
     if (rc == 0)
@@ -352,7 +359,20 @@ static void fill(uint8_t *memory)
         memory[i] = (uint8_t)(hash_mix(i / 4) >> 8 * (i % 4));
 }
 
-int engine_create(struct fabric *f)
+_Static_assert(FABRIC_MAX_POSTED < MAX_CQE, "and one");
+
+/* A host has one CQ: whether it holds all that its flows may post at once. */
+static int check_sizes(const struct fabric *f, const struct device_size *size, uint32_t *bad)
+{
+    for (uint32_t i = 0; i < f->topology.nodes; i++)
+        if (!f->node[i].is_switch && size[f->node[i].host].cqes > FABRIC_MAX_POSTED) {
+            *bad = i;
+            return -E2BIG;
+        }
+    return 0;
+}
+
+int engine_create(struct fabric *f, uint32_t *bad)
 {
     struct device_size *size = device_sizes_create(f);
     f->engine_flow = calloc(f->flow_count + 1u, sizeof(*f->engine_flow));
@@ -361,7 +381,7 @@ int engine_create(struct fabric *f)
     f->train = calloc(1, sizeof(*f->train));
     bool got = size != NULL && f->engine_flow != NULL && f->headers != NULL && f->memory != NULL &&
                f->train != NULL;
-    int rc = got ? 0 : -ENOMEM;
+    int rc = got ? check_sizes(f, size, bad) : -ENOMEM;
     if (rc == 0 && f->config.bytes) {
         fill(f->memory);
         rc = codec_create(f);

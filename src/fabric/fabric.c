@@ -232,7 +232,7 @@ static uint32_t packets_wanted(const struct fabric *f)
     return sum < MAX_PACKETS ? (uint32_t)sum : MAX_PACKETS;
 }
 
-static int hosts_create(struct fabric *f)
+static int hosts_create(struct fabric *f, uint32_t *bad)
 {
     f->endpoint = calloc(f->hosts + 1u, sizeof(*f->endpoint));
     if (f->endpoint == NULL)
@@ -245,7 +245,7 @@ static int hosts_create(struct fabric *f)
         f->endpoint[n->host].timer = f->ports * PORT_EVENTS + n->host;
     }
     int rc = telemetry_wanted(&f->config) ? telemetry_create(f) : 0;
-    return rc == 0 ? source_create(f) : rc;
+    return rc == 0 ? source_create(f, bad) : rc;
 }
 
 /* A large fabric is not in the cache: what an event will look at is asked for when it is known to
@@ -294,7 +294,7 @@ static int build_create(struct fabric *f, uint32_t *bad)
     uint32_t packets = f->config.max_packets;
     if (rc == 0)
         rc = packet_pool_init(&f->pool, packets != 0 ? packets : packets_wanted(f));
-    return rc == 0 ? hosts_create(f) : rc;
+    return rc == 0 ? hosts_create(f, bad) : rc;
 }
 
 int fabric_create(const struct fabric_config *config, const struct fabric_topology *topology,

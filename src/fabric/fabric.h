@@ -21,6 +21,7 @@ enum {
     FABRIC_MAX_FRAME_BYTES = 16384,
     FABRIC_MAX_MESSAGE_BYTES = 1 << 20,
     FABRIC_MAX_RECEIVES = 4096,
+    FABRIC_MAX_POSTED = (1 << 22) - 1,   /* of a host: its CQ holds no more */
     FABRIC_QUANTUM_BYTES = 64,           /* 512 bit times (IEEE 802.3 31B) */
     FABRIC_QUANTA_HELD = UINT16_MAX + 1, /* not on any wire: a pause that lasts until the resume */
 };
@@ -267,8 +268,9 @@ void fabric_defaults(struct fabric_config *config);
 /*
  * 0, -ENOMEM, -EINVAL (the caller checks what it gives: names and lines are not known here), or
  * -EHOSTUNREACH: there is no way for flow *bad, or -ENOSPC: reserve and headroom of a switch's
- * ports take *bad bytes, and its buffer has no more. What config, topology and flows point to must
- * stay.
+ * ports take *bad bytes, and its buffer has no more, or -E2BIG: flows of node *bad have more work
+ * requests and receives at once than FABRIC_MAX_POSTED. What config, topology and flows point to
+ * must stay.
  */
 int fabric_create(const struct fabric_config *config, const struct fabric_topology *topology,
                   const struct fabric_flow *flows, uint32_t flow_count, struct fabric **out,

@@ -265,13 +265,13 @@ void telemetry_free(struct fabric *f);
 void telemetry_write(struct fabric *f, const struct port *p, uint32_t packet);
 
 /* source.c: the bare source. */
-int source_create(struct fabric *f);
+int source_create(struct fabric *f, uint32_t *bad);
 void source_free(struct fabric *f);
 void source_result(const struct fabric *f, uint32_t flow, struct fabric_flow_result *out);
 
 /* engine.c: the NIC engine as host. First the devices, then, when the flows are known, the pairs.
  */
-int engine_create(struct fabric *f);
+int engine_create(struct fabric *f, uint32_t *bad);
 int engine_connect_create(struct fabric *f);
 void engine_result(const struct fabric *f, uint32_t flow, struct fabric_flow_result *out);
 void engine_free(struct fabric *f);

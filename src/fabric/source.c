@@ -456,7 +456,7 @@ static void flow_init(struct fabric *f, uint32_t i)
     heap_put(&((struct source *)f->endpoint[w->home].state)->heap, &w->timer, w->start_ps);
 }
 
-int source_create(struct fabric *f)
+int source_create(struct fabric *f, uint32_t *bad)
 {
     uint32_t *flows = calloc(f->hosts + 1u, sizeof(*flows));
     f->flow = calloc(f->flow_count + 1u, sizeof(*f->flow));
@@ -464,7 +464,7 @@ int source_create(struct fabric *f)
     bool got = flows != NULL && f->flow != NULL && f->group != NULL;
     int rc = got ? 0 : -ENOMEM;
     if (rc == 0)
-        rc = f->config.hosts.engine ? engine_create(f) : hosts_create(f);
+        rc = f->config.hosts.engine ? engine_create(f, bad) : hosts_create(f);
     for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++)
         f->group[i].waiting = PACKET_NONE;
     for (uint32_t i = 0; rc == 0 && i < f->flow_count; i++)

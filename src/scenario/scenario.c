@@ -188,6 +188,22 @@ static bool buffer_small(const struct scenario *s, const char *path, uint32_t ta
                 s->config.switches.buffer_bytes, taken);
 }
 
+/* Whether a host's flows have more at once than its NIC holds: see fabric_create. */
+static bool host_full(const struct scenario *s, const char *path, uint32_t node,
+                      struct scenario_error *e)
+{
+    uint32_t i = 0, flows = 0;
+    for (uint32_t j = s->flows; j-- > 0;)
+        if (s->flow[j].src == node || s->flow[j].dst == node) {
+            i = j;
+            flows++;
+        }
+    return fail(e, path, s->flow_line[i], "workload",
+                "the %" PRIu32 " flows of host %s have more than %d work requests and receives at "
+                "once; fewer flows or receives, or larger messages are expected",
+                flows, s->name[node], FABRIC_MAX_POSTED);
+}
+
 bool scenario_make(struct scenario *s, const char *path, struct fabric **out,
                    struct scenario_error *e)
 {
@@ -210,6 +226,8 @@ bool scenario_make(struct scenario *s, const char *path, struct fabric **out,
                     bad, s->name[s->flow[bad].src], s->name[s->flow[bad].dst]);
     if (rc == -ENOSPC)
         return buffer_small(s, path, bad, e);
+    if (rc == -E2BIG)
+        return host_full(s, path, bad, e);
     return fail(e, path, 0, "scenario", "it cannot be made: %s", strerror(-rc));
 }
 

@@ -126,6 +126,45 @@ static void engine__windows(void **state)
     assert_in_range(fct, 400 * FABRIC_US, 600 * FABRIC_US);
 }
 
+/* Pairs of one host need more QPNs than a slot has. */
+static void engine__many_flows(void **state)
+{
+    (void)state;
+    enum { FLOWS = QPN_PER_SLOT + 1 };
+    struct fabric_flow *flows = calloc(FLOWS, sizeof(*flows));
+    struct rig r;
+    uint32_t bad;
+    assert_non_null(flows);
+    star(&r, 2);
+    rig_flow(&r, 0, 1, 1);
+    for (uint32_t i = 0; i < FLOWS; i++)
+        flows[i] = r.flow[0];
+    assert_int_equal(fabric_create(&r.config, &r.topology, flows, FLOWS, &r.f, &bad), 0);
+    assert_int_equal(fabric_run(r.f, UINT64_MAX), FABRIC_FINISHED);
+    rig_end(&r);
+    free(flows);
+}
+
+/* What a CQ does not hold is told of its host before anything is made. */
+static void engine__too_many_receives(void **state)
+{
+    (void)state;
+    enum { FLOWS = FABRIC_MAX_POSTED / (FABRIC_MAX_RECEIVES + 1) + 1 };
+    struct fabric_flow *flows = calloc(FLOWS, sizeof(*flows));
+    struct rig r;
+    struct fabric *f;
+    uint32_t bad = 99;
+    assert_non_null(flows);
+    star(&r, 3);
+    rig_flow(&r, 1, 2, 1);
+    r.flow[0].work = (struct fabric_work){.verb = FABRIC_SEND, .receives = FABRIC_MAX_RECEIVES};
+    for (uint32_t i = 0; i < FLOWS; i++)
+        flows[i] = r.flow[0];
+    assert_int_equal(fabric_create(&r.config, &r.topology, flows, FLOWS, &f, &bad), -E2BIG);
+    assert_int_equal(bad, 2);
+    free(flows);
+}
+
 /* The link stays down: after seven retries the QP is in error, and the run ends and says so. */
 static void engine__gives_up(void **state)
 {
@@ -270,6 +309,8 @@ int main(void)
         cmocka_unit_test(engine__codes_of_times),
         cmocka_unit_test(engine__windows),
         cmocka_unit_test(engine__one_flow),
+        cmocka_unit_test(engine__many_flows),
+        cmocka_unit_test(engine__too_many_receives),
         cmocka_unit_test(engine__incast_is_lossless),
         cmocka_unit_test(engine__recovers),
         cmocka_unit_test(engine__gives_up),
