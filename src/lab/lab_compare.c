@@ -25,8 +25,9 @@ struct subject {
     enum part part;
     enum figure figure;
     const char *experiment;
-    const json_t *c; /* the case or trial */
-    const json_t *m; /* the measure; NULL for what is of the whole */
+    const json_t *c;       /* the case or trial */
+    const json_t *m;       /* the measure; NULL for what is of the whole */
+    const json_t *meeting; /* of two of many ranks; NULL where there are but two ends */
 };
 
 static const json_t *get(const json_t *o, const char *name)
@@ -74,9 +75,25 @@ static const json_t *trials_of(const json_t *record, const char *experiment)
     return NULL;
 }
 
+/* Of the record, or of the same two ranks. */
+static const json_t *cases_of(const json_t *record, const struct subject *s)
+{
+    size_t i;
+    json_t *m;
+    if (s->meeting == NULL)
+        return get(record, "cases");
+    json_array_foreach(get(record, "meetings"), i, m)
+    {
+        if (same(m, s->meeting, "kind") && same(m, s->meeting, "source") &&
+            same(m, s->meeting, "target"))
+            return get(get(m, "run"), "cases");
+    }
+    return NULL;
+}
+
 static const json_t *find_case(const json_t *record, const struct subject *s)
 {
-    const json_t *all = s->part == TRIALS ? trials_of(record, s->experiment) : get(record, "cases");
+    const json_t *all = s->part == TRIALS ? trials_of(record, s->experiment) : cases_of(record, s);
     size_t i;
     json_t *c;
     json_array_foreach(all, i, c)
@@ -90,11 +107,12 @@ static const json_t *find_case(const json_t *record, const struct subject *s)
     return NULL;
 }
 
-static const json_t *find_tcp(const json_t *record, const json_t *like)
+static const json_t *find_tcp(const json_t *record, const struct subject *s)
 {
+    const json_t *like = s->c;
     size_t i;
     json_t *c;
-    json_array_foreach(get(record, "cases"), i, c)
+    json_array_foreach(cases_of(record, s), i, c)
     {
         const char *op = json_string_value(get(c, "op"));
         if (op != NULL && strcmp(op, "tcp") == 0 && is_figure(c) && same(c, like, "size") &&
@@ -173,7 +191,7 @@ struct cell {
 
 static struct cell compare(const json_t *first, const json_t *record, const struct subject *s)
 {
-    const json_t *c = find_case(record, s), *x = find_tcp(first, s->c), *y = find_tcp(record, s->c);
+    const json_t *c = find_case(record, s), *x = find_tcp(first, s), *y = find_tcp(record, s);
     const json_t *m = s->m == NULL ? NULL : find_measure(c, s);
     struct lab_figure before = figure_of(s->c, s->m, s->figure);
     struct cell cell = {.figure = figure_of(c, m, s->figure)};
@@ -230,6 +248,11 @@ static json_t *name_row(const struct subject *s)
     json_object_set_new(row, "figure",
                         of == NULL ? json_string(figure_names[s->figure])
                                    : json_sprintf("%s, %s", of, figure_names[s->figure]));
+    if (s->meeting != NULL) {
+        json_object_set(row, "round", json_object_get(s->meeting, "kind"));
+        json_object_set(row, "source_rank", json_object_get(s->meeting, "source"));
+        json_object_set(row, "target_rank", json_object_get(s->meeting, "target"));
+    }
     if (s->experiment != NULL)
         json_object_set_new(row, "op", json_string(s->experiment));
     for (unsigned i = 0; i < sizeof(labels) / sizeof(labels[0]); i++)
@@ -275,13 +298,41 @@ static void add_row(json_t *comparison, const json_t *records, const struct subj
 
 static json_t *run_json(const json_t *record)
 {
-    return json_pack("{s:O?,s:O?,s:O?,s:O?,s:O?,s:O?,s:i,s:i,s:i,s:i,s:{s:i,s:i,s:i,s:i}}", "run",
-                     get(record, "run"), "ended", get(record, "ended"), "source",
-                     get(get(record, "source"), "host"), "target",
-                     get(get(record, "target"), "host"), "device",
-                     get(get(record, "source"), "device"), "summary",
-                     get(get(record, "verdict"), "summary"), "better", 0, "worse", 0, "same", 0,
-                     "unknown", 0, "against_tcp", "better", 0, "worse", 0, "same", 0, "unknown", 0);
+    const json_t *source = get(record, "source"), *target = get(get(record, "target"), "host");
+    json_t *others = NULL;
+    if (lab_record_is_of_many(record)) {
+        source = json_array_get(get(record, "ranks"), 0);
+        target = others = json_sprintf("%zu ranks", json_array_size(get(record, "ranks")));
+    }
+    json_t *o =
+        json_pack("{s:O?,s:O?,s:O?,s:O?,s:O?,s:O?,s:i,s:i,s:i,s:i,s:{s:i,s:i,s:i,s:i}}", "run",
+                  get(record, "run"), "ended", get(record, "ended"), "source", get(source, "host"),
+                  "target", target, "device", get(source, "device"), "summary",
+                  get(get(record, "verdict"), "summary"), "better", 0, "worse", 0, "same", 0,
+                  "unknown", 0, "against_tcp", "better", 0, "worse", 0, "same", 0, "unknown", 0);
+    json_decref(others);
+    return o;
+}
+
+/* Ranks elsewhere. */
+static void add_host_differences(json_t *all, const json_t *records)
+{
+    json_t *values = json_array(), *record, *r;
+    bool differs = false, any = false;
+    size_t i, k;
+    json_array_foreach(records, i, record)
+    {
+        json_t *hosts = json_array();
+        json_array_foreach(get(record, "ranks"), k, r)
+            json_array_append(hosts, json_object_get(r, "host"));
+        any |= json_array_size(hosts) > 0;
+        json_array_append_new(values, hosts);
+        differs |= !json_equal(hosts, json_array_get(values, 0));
+    }
+    if (differs && any)
+        json_array_append_new(all,
+                              json_pack("{s:s,s:O}", "name", "ranks: hosts", "values", values));
+    json_decref(values);
 }
 
 /* Settings and circumstances that are not alike in all of the runs. */
@@ -347,23 +398,36 @@ static void add_path_differences(json_t *all, const json_t *records, const struc
     json_decref(values);
 }
 
-static void add_case(json_t *comparison, const json_t *records, const json_t *c)
+static void add_case(json_t *comparison, const json_t *records, const json_t *meeting,
+                     const json_t *c)
 {
     size_t i;
     json_t *m;
     if (get(c, "path") != NULL) {
-        const struct subject path = {PATHS, DURATION, NULL, c, NULL};
+        const struct subject path = {PATHS, DURATION, NULL, c, NULL, meeting};
         add_row(comparison, records, &path);
         add_path_differences(json_object_get(comparison, "differences"), records, &path);
         return;
     }
     json_array_foreach(get(c, "measures"), i, m)
     {
-        add_row(comparison, records, &(struct subject){CASES, MEDIAN, NULL, c, m});
-        add_row(comparison, records, &(struct subject){CASES, P99, NULL, c, m});
+        add_row(comparison, records, &(struct subject){CASES, MEDIAN, NULL, c, m, meeting});
+        add_row(comparison, records, &(struct subject){CASES, P99, NULL, c, m, meeting});
     }
     if (is_figure(c))
-        add_row(comparison, records, &(struct subject){CASES, THROUGHPUT, NULL, c, NULL});
+        add_row(comparison, records, &(struct subject){CASES, THROUGHPUT, NULL, c, NULL, meeting});
+}
+
+static void add_cases(json_t *comparison, const json_t *records, const struct lab_filter *f,
+                      const json_t *meeting, const json_t *cases)
+{
+    size_t i;
+    json_t *c;
+    json_array_foreach(cases, i, c)
+    {
+        if (lab_filter_has(f, c))
+            add_case(comparison, records, meeting, c);
+    }
 }
 
 static void add_experiment(json_t *comparison, const json_t *records, const json_t *x)
@@ -377,10 +441,10 @@ static void add_experiment(json_t *comparison, const json_t *records, const json
         if (name == NULL)
             continue;
         if (m != NULL) {
-            add_row(comparison, records, &(struct subject){TRIALS, MEDIAN, name, t, m});
-            add_row(comparison, records, &(struct subject){TRIALS, P99, name, t, m});
+            add_row(comparison, records, &(struct subject){TRIALS, MEDIAN, name, t, m, NULL});
+            add_row(comparison, records, &(struct subject){TRIALS, P99, name, t, m, NULL});
         }
-        add_row(comparison, records, &(struct subject){TRIALS, THROUGHPUT, name, t, NULL});
+        add_row(comparison, records, &(struct subject){TRIALS, THROUGHPUT, name, t, NULL, NULL});
     }
 }
 
@@ -396,11 +460,10 @@ json_t *lab_compare_make(const json_t *records, const struct lab_filter *f)
     add_differences(differences, records, "settings");
     add_differences(differences, records, "source");
     add_differences(differences, records, "target");
-    json_array_foreach(get(first, "cases"), i, c)
-    {
-        if (lab_filter_has(f, c))
-            add_case(comparison, records, c);
-    }
+    add_host_differences(differences, records);
+    add_cases(comparison, records, f, NULL, get(first, "cases"));
+    json_array_foreach(get(first, "meetings"), i, c)
+        add_cases(comparison, records, f, c, get(get(c, "run"), "cases"));
     json_array_foreach(get(first, "experiments"), i, c)
     {
         if (lab_filter_has_experiments(f))
@@ -450,14 +513,18 @@ static void print_value(FILE *out, const json_t *row, size_t i)
 static void print_row(FILE *out, const json_t *row, size_t runs)
 {
     char size[LAB_LABEL_BYTES], depth[LAB_LABEL_BYTES], way[LAB_LABEL_BYTES], figure[96];
+    char who[48] = "";
     const char *part = text(row, "part"), *kind = text(row, "kind");
+    if (get(row, "round") != NULL)
+        snprintf(who, sizeof(who), "%s %lld to %lld: ", text(row, "round"),
+                 (long long)number(row, "source_rank"), (long long)number(row, "target_rank"));
     /* A throughput is of the case, a time of one of its measures. */
     if (strcmp(part, "experiment") == 0)
         snprintf(figure, sizeof(figure), "%s: %s, %s", text(row, "op"), text(row, "variant"), kind);
     else if (strcmp(part, "path") == 0)
         snprintf(figure, sizeof(figure), "path of one %s, %s", text(row, "op"), kind);
     else
-        snprintf(figure, sizeof(figure), "%s%s%s",
+        snprintf(figure, sizeof(figure), "%s%s%s%s", who,
                  strcmp(kind, "throughput") == 0 ? text(row, "op") : "",
                  strcmp(kind, "throughput") == 0 ? ", " : "", text(row, "figure"));
     fprintf(out, "%-46s %-9s %9s %8s", figure, lab_report_way(row, way), lab_report_size(row, size),

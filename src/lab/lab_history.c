@@ -16,6 +16,7 @@
 
 #include "lab/lab_compare.h"
 #include "lab/lab_html.h"
+#include "lab/lab_matrix.h"
 #include "lab/lab_output.h"
 #include "lab/lab_path.h"
 #include "lab/lab_record.h"
@@ -258,6 +259,8 @@ static int write_html(const struct history *h, const json_t *data, bool comparis
 
 static int write_run(const json_t *record, FILE *out)
 {
+    if (lab_record_is_of_many(record))
+        return lab_matrix_write(record, out);
     int failed = lab_report_write(record, out);
     size_t i;
     json_t *c;

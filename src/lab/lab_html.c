@@ -8,10 +8,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "lab/lab_record.h"
 #include "report/report.h"
 
 /* Made by scripts/embed.py. */
-extern const char lab_html_js[], lab_html_compare_js[];
+extern const char lab_html_js[], lab_html_compare_js[], lab_html_many_js[];
 
 const char *lab_html_missing(void)
 {
@@ -36,11 +37,15 @@ static const char *member(const json_t *o, const char *end, const char *name)
 
 int lab_html_write(const json_t *record, FILE *out)
 {
+    bool many = lab_record_is_of_many(record);
     char *title;
-    if (asprintf(&title, "RDMA path: %s to %s", member(record, "source", "host"),
-                 member(record, "target", "host")) < 0)
+    int n = many ? asprintf(&title, "RDMA paths of %zu ranks",
+                            json_array_size(json_object_get(record, "ranks")))
+                 : asprintf(&title, "RDMA path: %s to %s", member(record, "source", "host"),
+                            member(record, "target", "host"));
+    if (n < 0)
         return -ENOMEM;
-    int error = write_page(record, title, lab_html_js, out);
+    int error = write_page(record, title, many ? lab_html_many_js : lab_html_js, out);
     free(title);
     return error;
 }

@@ -10,7 +10,7 @@
 
 /* NULL, or why this build cannot. */
 const char *lab_html_missing(void);
-/* Each 0 or -errno. */
+/* Each 0 or -errno. Of two ends, or of many ranks. */
 int lab_html_write(const json_t *record, FILE *out);
 /* Of what lab_compare_make() gives. */
 int lab_html_write_comparison(const json_t *comparison, FILE *out);

@@ -52,7 +52,8 @@
         const offset = row.offset ? `+${row.offset}` : "";
         const depth = row.depth ? `, depth ${row.depth}` : "";
         const place = `${format.bytes(row.size)}${offset}${depth}${team}${near}${way}`;
-        return narrow ? `${short(figure)}\n${place}` : `${figure}, ${place}`;
+        const who = row.round ? `${row.round} ${row.source_rank} to ${row.target_rank}: ` : "";
+        return narrow ? `${who}${short(figure)}\n${place}` : `${who}${figure}, ${place}`;
     }
 
     function against_tcp(run) {
@@ -251,7 +252,10 @@
             table(where, {
                 caption: "What else differs between them",
                 columns: ["", ...runs.map(name)],
-                rows: differences.map((d) => [d.name, ...d.values]),
+                rows: differences.map((d) => [
+                    d.name,
+                    ...d.values.map((v) => (Array.isArray(v) ? v.join(", ") : v)),
+                ]),
             });
         else
             where.append(

@@ -419,7 +419,7 @@ static int lead(const struct lab_ranks *ranks, int listener)
     error = lab_hub_lead(&hub);
     end_progress();
     json_t *record = lab_matrix_make(&hub, error != 0 ? hub.message : NULL);
-    int code = write_record(record, lab_matrix_write, error != 0);
+    int code = keep(record, write_record(record, lab_matrix_write, error != 0));
     if (error != 0)
         code = complain(EXIT_UNAVAILABLE, "%s", hub.message);
     for (unsigned i = 0; i < schedule.meeting_count; i++) {

@@ -41,7 +41,6 @@ struct rule {
 #define SOURCES   (LAB_ROLE_RUN | LAB_ROLE_PATH | LAB_ROLE_EXPERIMENT)
 #define REMOTE    (LAB_ROLE_SERVE | SOURCES)
 #define OUTPUTS   (LAB_ROLE_PATH | LAB_ROLE_EXPERIMENT | MEASURES)
-#define PAGES     (OUTPUTS & ~LAB_ROLE_RANKS) /* they draw a run of two */
 
 const struct lab_setting lab_setting_table[] = {
     {"op",           "LIST",    "Operations, of write, write-imm, read, send, atomic",                    true,  PATH          },
@@ -76,8 +75,8 @@ const struct lab_setting lab_setting_table[] = {
     {"port",         "N",       "TCP port of the control connection",                                     false, REMOTE        },
     {"network",      "PREFIX",  "Ranks reach one another by addresses of it only",                        false, LAB_ROLE_RANKS},
     {"json",         "FILE",    "Write the record of the run to FILE; - is standard output",              false, OUTPUTS       },
-    {"html",         "FILE",    "Write the report with charts to FILE",                                   false, PAGES         },
-    {"db",           "FILE",    "Keep the run in this history, not the user's; none: in none",            false, PAGES         },
+    {"html",         "FILE",    "Write the report with charts to FILE",                                   false, OUTPUTS       },
+    {"db",           "FILE",    "Keep the run in this history, not the user's; none: in none",            false, OUTPUTS       },
     {"max-p99",      "TIME",    "Fail when the 99th percentile of a measure is above",                    false, MEASURES      },
     {"min-gbps",     "GBPS",    "Fail when the throughput of a case is below",                            false, MEASURES      },
     {"min-ratio",    "RATIO",   "Fail when the throughput of a case is below so many times TCP's",        false,

@@ -11,11 +11,16 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 import tempfile
 
 import e2e
+<<<<<<< HEAD
 import test_lab_experiments
+=======
+from browser import Browser
+>>>>>>> ed95a09 (lab mpi: runs are kept in the history, shown again, compared meeting by meeting, and drawn as a page)
 from e2e import Failed, Namespaces, Process, demand, wait_until
 
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
@@ -118,6 +123,61 @@ def teams_ipv4_only():
     """What failed on the way to something that went well is no failure of a queue pair."""
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ipv4_only.py")
     teams(before=[sys.executable, script])
+
+
+def sections(browser, page, wanted, charts):
+    seen = browser.read(page)
+    missing = [name for name in wanted if name not in seen["headings"]]
+    demand(not missing and seen["charts"] == charts, f"{missing} of {seen['headings']}, {seen}")
+    return seen
+
+
+def kept_and_drawn(browser, folder):
+    """A run of many is in the history, shown again, compared, and a page."""
+    file, page = os.path.join(folder, "many.db"), os.path.join(folder, "many.html")
+    for _ in range(2):
+        out, _ = mpirun((3, [*QUICK, "--size", "64,4KiB", "--depth", "1", "--db", file, "--html", page]))
+        demand(f" in {file}; `verbena lab history' compares" in out, out[-500:])
+    wanted = ["Every pair", "All at once", "Meetings", "Ranks and settings"]
+    seen = sections(browser, page, wanted, 2)
+    demand("9 of 9" not in seen["text"] and "15 of 15" in seen["text"], "meetings that passed")
+    browser.page(page, 400)
+    demand(browser.choose() > 10, "few choices")
+    runs = history("--db", file)["runs"]
+    demand([(r["kind"], r["target"]) for r in runs] == [("mpi", "3 ranks")] * 2, f"{runs}")
+    with sqlite3.connect(file) as db:
+        rows = db.execute("SELECT count(*) FROM cases WHERE run = 1 AND round = 'pair' "
+                          "AND source_rank = 2 AND target_rank = 0 AND op = 'write'")
+        demand(rows.fetchone() == (2,), "cases of pair 2 to 0")
+    db.close()
+    status, out, err = e2e.run([e2e.VERBENA, "lab", "history", "1", "--db", file, "--html", page])
+    demand(status == 0 and "all into rank 2:" in out, f"{status} {err}{out[-500:]}")
+    sections(browser, page, wanted, 2)
+    rows = history("1", "2", "--db", file)["rows"]
+    told = {(r["round"], r["source_rank"], r["target_rank"]) for r in rows}
+    demand(len(told) == 15, f"{told}")
+    e2e.run([e2e.VERBENA, "lab", "history", "1", "2", "--db", file, "--html", page])
+    sections(browser, page, ["What changed", "All figures"], 1)
+
+
+def history(*words):
+    status, out, err = e2e.run([e2e.VERBENA, "lab", "history", "--json", "-", *words])
+    demand(status == 0, err)
+    return json.loads(out)
+
+
+def failed_and_drawn(browser, folder):
+    """Where nothing could be measured, the page says so."""
+    page = os.path.join(folder, "failed.html")
+    mpirun((2, [*SMALL, "--plant", "early-reuse", "--db", "none", "--html", page]), status=69)
+    seen = sections(browser, page, ["Meetings", "Ranks and settings"], 0)
+    demand("NOT MEASURED" in seen["text"].upper(), seen["text"][:500])
+
+
+def in_browser(tap):
+    with Browser() as browser, tempfile.TemporaryDirectory(prefix="test-lab-mpi-") as folder:
+        tap.run("kept_and_drawn", kept_and_drawn, browser, folder)
+        tap.run("failed_and_drawn", failed_and_drawn, browser, folder)
 
 
 def to_stdout():
@@ -302,6 +362,7 @@ def cases(tap):
     one("teams", teams)
     one("teams_ipv4_only", teams_ipv4_only)
     one("to_stdout", to_stdout)
+    one("browser", in_browser, tap)
     one("verdicts", verdicts)
     one("host_name", host_name)
     one("progress", progress)

@@ -313,6 +313,45 @@ static void has_words(const json_t *comparison, const char *const *words, unsign
     free(text);
 }
 
+/* Three ranks, of which two pairs were measured. */
+static json_t *many_record(int run, const char *host, long long first_ns, long long second_ns)
+{
+    return json_pack("{s:i,s:[{s:s},{s:s},{s:s}],s:[{s:s,s:i,s:i,s:o},{s:s,s:i,s:i,s:o},"
+                     "{s:s,s:i,s:i,s:s}]}",
+                     "run", run, "ranks", "host", "a", "host", "b", "host", host, "meetings",
+                     "kind", "pair", "source", 0, "target", 1, "run",
+                     made_record(0, 1000, first_ns, 0), "kind", "pair", "source", 1, "target", 0,
+                     "run", made_record(0, 1000, second_ns, 0), "kind", "ring", "source", 2,
+                     "target", 0, "error", "it is gone");
+}
+
+/* Each meeting with the same one of the other run. */
+static void lab_compare_make__of_many_ranks(void **state)
+{
+    (void)state;
+    json_t *c = compare(many_record(1, "c", 1000, 1000), many_record(2, "d", 1000, 3000), &all);
+    assert_int_equal(json_array_size(json_object_get(c, "rows")), 12);
+    const json_t *run = json_array_get(json_object_get(c, "runs"), 1);
+    assert_int_equal(json_integer_value(json_object_get(run, "worse")), 3);
+    assert_int_equal(json_integer_value(json_object_get(run, "same")), 9);
+    assert_string_equal(json_string_value(json_object_get(run, "target")), "3 ranks");
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(c, "rows"), i, row)
+    {
+        bool second = json_integer_value(json_object_get(row, "source_rank")) == 1;
+        bool tcp = strcmp(json_string_value(json_object_get(row, "op")), "tcp") == 0;
+        assert_string_equal(mark(row), second && !tcp ? "worse" : "same");
+    }
+    static const char *const words[] = {"pair 1 to 0: write, median",
+                                        "pair 0 to 1: tcp, throughput", "ranks: hosts differs:"};
+    has_words(c, words, 3);
+    json_decref(c);
+    c = compare(many_record(1, "c", 1000, 1000), made_record(2, 1000, 1000, 0), &all);
+    assert_int_equal(json_array_size(json_object_get(c, "rows")), 0); /* of two ends */
+    json_decref(c);
+}
+
 static void lab_compare_write__says_it_in_words(void **state)
 {
     (void)state;
@@ -361,6 +400,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lab_compare_make__tells_change_from_noise),
         cmocka_unit_test(lab_compare_make__cannot_tell),
+        cmocka_unit_test(lab_compare_make__of_many_ranks),
         cmocka_unit_test(lab_compare_make__experiments_and_paths),
         cmocka_unit_test(lab_compare_write__names_teams_and_places),
         cmocka_unit_test(lab_compare_make__knows_what_is_better),

@@ -74,6 +74,21 @@ static void lab_html_write__names_both_ends(void **state)
     }
 }
 
+static void lab_html_write__of_many_ranks(void **state)
+{
+    (void)state;
+    json_t *record = json_loads("{\"ranks\": [{}, {}, {}], \"meetings\": []}", 0, NULL);
+    char *text = page(record);
+    json_t *read = data_of(text);
+    assert_non_null(strstr(text, "<title>RDMA paths of 3 ranks<"));
+    assert_non_null(strstr(text, "lab_html_many.js"));
+    assert_null(strstr(text, "lab_html_data.js"));
+    assert_true(json_equal(read, record));
+    json_decref(read);
+    json_decref(record);
+    free(text);
+}
+
 static void lab_html_write__tells_of_a_full_disk(void **state)
 {
     (void)state;
@@ -90,6 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lab_html_write__carries_the_record),
         cmocka_unit_test(lab_html_write__names_both_ends),
+        cmocka_unit_test(lab_html_write__of_many_ranks),
         cmocka_unit_test(lab_html_write__tells_of_a_full_disk),
     };
     if (lab_html_missing() != NULL) {
