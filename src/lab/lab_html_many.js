@@ -23,7 +23,8 @@
         const team = c.qps ? `, ${c.qps} queue pairs on ${c.threads} threads` : "";
         const near = c.numa ? `, numa ${c.numa}` : "";
         const offset = c.offset ? `+${c.offset}` : "";
-        return `${c.op} of ${format.bytes(c.size)}${offset} at depth ${c.depth}${team}${near}${way}`;
+        const size = format.bytes(c.size) + offset;
+        return `${c.op} of ${size} at depth ${c.depth}${team}${near}${way}`;
     }
 
     const case_of = (m, name) => (m ? cases_of(m).find((c) => load(c) === name) : undefined);
@@ -124,7 +125,8 @@
                 ["Load", loads, (value) => (name = value)],
                 ["Figure", have.map((f) => [f, f.name]), (value) => (figure = value)],
             ],
-            describe: () => `Heat map, source by target: ${figure.name} of ${name}, each pair alone`,
+            describe: () =>
+                `Heat map, source by target: ${figure.name} of ${name}, each pair alone`,
             height: (narrow) => 90 + (narrow ? 26 : 36) * ranks.length,
             figures: () => ({
                 columns: ["source, target", ...right(names)],
@@ -249,7 +251,9 @@
                 m.kind,
                 m.source,
                 m.target,
-                m.error ? `not measured: ${m.error}` : (((m.run || {}).verdict || {}).summary ?? ""),
+                m.error
+                    ? `not measured: ${m.error}`
+                    : (((m.run || {}).verdict || {}).summary ?? ""),
             ]),
         });
     }

@@ -16,11 +16,8 @@ import sys
 import tempfile
 
 import e2e
-<<<<<<< HEAD
 import test_lab_experiments
-=======
 from browser import Browser
->>>>>>> ed95a09 (lab mpi: runs are kept in the history, shown again, compared meeting by meeting, and drawn as a page)
 from e2e import Failed, Namespaces, Process, demand, wait_until
 
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
