@@ -175,9 +175,18 @@ static uint32_t find_slot(const struct sched_level *level, uint32_t i)
     return word * 64 + (uint32_t)__builtin_ctzll(bits);
 }
 
-/* The cursor to the next slot with events; false: there is none. */
-static bool move_on(struct sched *s)
+static uint32_t take(struct sched *s, uint32_t id, uint64_t time_ps)
 {
+    s->event[id].time_ps = SCHED_NEVER;
+    s->now_ps = time_ps;
+    return id;
+}
+
+/* The cursor to the next slot with events; false: there is none. *alone: its event, if it has but
+ * one; that is taken out, and need not go through the heap. */
+static bool move_on(struct sched *s, uint32_t *alone)
+{
+    *alone = SCHED_NOTHING;
     for (unsigned l = 0; l < SCHED_LEVELS; l++) {
         uint32_t i = find_slot(&s->level[l], index_of(s->cursor, l));
         if (i == SCHED_NOTHING)
@@ -187,6 +196,10 @@ static bool move_on(struct sched *s)
         s->cursor = (high | i) << shift;
         uint32_t id = s->level[l].head[i];
         clear_slot(&s->level[l], i);
+        if (l == 0 && s->event[id].next == SCHED_NOTHING) {
+            *alone = take(s, id, s->event[id].time_ps);
+            return true;
+        }
         while (id != SCHED_NOTHING) {
             uint32_t next = s->event[id].next;
             if (l == 0 && s->soon != NULL)
@@ -206,11 +219,10 @@ uint32_t sched_next(struct sched *s)
             struct sched_due d = due_pop(s);
             if (!due_counts(s, &d))
                 continue;
-            s->event[d.id].time_ps = SCHED_NEVER;
-            s->now_ps = d.time_ps;
-            return d.id;
+            return take(s, d.id, d.time_ps);
         }
-        if (!move_on(s))
-            return SCHED_NOTHING;
+        uint32_t alone;
+        if (!move_on(s, &alone) || alone != SCHED_NOTHING)
+            return alone;
     }
 }
