@@ -111,24 +111,25 @@ static void sink_train(struct nic_sink *sink, const struct train *t)
         if (f->frame != NULL)
             codec_build(f, packet, t, from);
         packet_push(&f->pool, &g->out[dscp / 8], packet);
+        f->port[g->endpoint->port].source |= (uint8_t)(1u << (dscp / 8));
     }
 }
 
-static void wants_by(struct engine *g, uint64_t deadline_ns)
+/* Whether that is earlier than what it wanted. */
+static bool wants_by(struct engine *g, uint64_t deadline_ns)
 {
     uint64_t at = deadline_ns > ENGINE_EPOCH_NS ? (deadline_ns - ENGINE_EPOCH_NS) * 1000 : 0;
-    if (at < g->source.engine_ps)
-        g->source.engine_ps = at;
+    if (at >= g->source.engine_ps)
+        return false;
+    g->source.engine_ps = at;
+    return true;
 }
 
 /* What congestion control has to say goes out at once, whatever waits. */
 static void put_urgent(struct fabric *f, struct engine *g)
 {
-    while (nic_output_urgent(g->nic, engine_now_ns(f), &g->sink, TRAIN_MAX_PACKETS))
-        continue;
-    for (unsigned i = 0; i < FABRIC_PRIORITIES; i++)
-        if (g->out[i].head != PACKET_NONE)
-            f->port[g->endpoint->port].source |= (uint8_t)(1u << i);
+    while (nic_has_urgent(g->nic))
+        nic_output_urgent(g->nic, engine_now_ns(f), &g->sink, TRAIN_MAX_PACKETS);
 }
 
 /* After anything that the engine was told: what came out, and when it wants to hear again. */
@@ -141,8 +142,7 @@ static void settle(struct fabric *f, struct engine *g)
     if (deadline != UINT64_MAX)
         wants_by(g, deadline);
     source_arm(f, g->endpoint);
-    if (f->config.hosts.cc != NULL)
-        put_urgent(f, g);
+    put_urgent(f, g);
     if (nic_has_output(g->nic))
         f->port[g->endpoint->port].source |= g->priorities;
     if (f->port[g->endpoint->port].source != 0)
@@ -156,19 +156,12 @@ static uint32_t engine_pull(struct fabric *f, struct endpoint *e, unsigned prior
         if (!nic_output(g->nic, engine_now_ns(f), &g->sink, 1))
             break;
     uint64_t deadline = nic_deadline(g->nic); /* a request that left has one */
-    if (deadline != UINT64_MAX) {
-        wants_by(g, deadline);
+    if (deadline != UINT64_MAX && wants_by(g, deadline))
         source_arm(f, e);
-    }
-    if (f->config.hosts.cc != NULL)
-        put_urgent(f, g);
-    struct port *p = &f->port[e->port];
-    for (unsigned i = 0; i < FABRIC_PRIORITIES; i++) /* trains of others may have come by the way */
-        if (g->out[i].head != PACKET_NONE)
-            p->source |= (uint8_t)(1u << i);
+    put_urgent(f, g);
     if (g->out[priority].head != PACKET_NONE)
         return packet_pop(&f->pool, &g->out[priority]);
-    p->source &= (uint8_t) ~(1u << priority);
+    f->port[e->port].source &= (uint8_t) ~(1u << priority);
     return PACKET_NONE;
 }
 

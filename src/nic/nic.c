@@ -682,9 +682,7 @@ static unsigned output_urgent(struct nic *nic, uint64_t now_ns, struct nic_sink 
 {
     unsigned trains = 0;
     struct qp *qp;
-    while (trains < max_trains &&
-           atomic_load_explicit(&nic->urgent_count, memory_order_acquire) != 0 &&
-           (qp = urgent_take(nic)) != NULL) {
+    while (trains < max_trains && nic_has_urgent(nic) && (qp = urgent_take(nic)) != NULL) {
         lock_take(&qp->lock);
         if (congestion_next(qp, now_ns, nic->train)) {
             train_count(nic, nic->train);
@@ -701,7 +699,7 @@ static unsigned output_urgent(struct nic *nic, uint64_t now_ns, struct nic_sink 
 bool nic_output_urgent(struct nic *nic, uint64_t now_ns, struct nic_sink *sink, unsigned max_trains)
 {
     output_urgent(nic, now_ns, sink, max_trains);
-    return atomic_load_explicit(&nic->urgent_count, memory_order_acquire) != 0;
+    return nic_has_urgent(nic);
 }
 
 bool nic_output(struct nic *nic, uint64_t now_ns, struct nic_sink *sink, unsigned max_trains)

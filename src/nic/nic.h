@@ -112,10 +112,16 @@ void nic_advance(struct nic *nic, uint64_t now_ns);
 /* For what is done next without a time, qp_modify; the three above are told it anyhow. */
 void nic_tell_time(struct nic *nic, uint64_t now_ns);
 
+/* For nic_output_urgent. */
+static inline bool nic_has_urgent(const struct nic *nic)
+{
+    return atomic_load_explicit(&nic->urgent_count, memory_order_acquire) != 0;
+}
+
 static inline bool nic_has_output(const struct nic *nic)
 {
     return atomic_load_explicit(&nic->ready_count, memory_order_acquire) != 0 ||
-           atomic_load_explicit(&nic->urgent_count, memory_order_acquire) != 0 ||
+           nic_has_urgent(nic) ||
            atomic_load_explicit(&nic->gsi.tx_count, memory_order_acquire) != 0;
 }
 
