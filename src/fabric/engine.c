@@ -2,8 +2,8 @@
 /*
  * engine.c: the NIC engine as a host: the same that runs live (src/nic), with queue pairs, keys and
  * work requests. Each flow is a reliable connection that writes messages into its peer's memory.
- * Trains are cut into frames that carry headers and no payload: what arrives is written from one
- * piece of memory that all hosts share.
+ * Trains are cut into frames that carry headers and where their payload is: all hosts have one
+ * piece of memory in common, and what arrives has the place that it is written to.
  */
 #include <assert.h>
 #include <errno.h>
@@ -106,6 +106,8 @@ static void sink_train(struct nic_sink *sink, const struct train *t)
             .pcp = f->config.hosts.vlan ? dscp / 8 : 0,
             .priority = dscp / 8,
         };
+        if (f->pool.packet[packet].payload_bytes != 0)
+            f->pool.packet[packet].payload = (uint32_t)(t->span[from->first_span].addr - f->memory);
         if (from->h.bth.dest_qp == QPN_GSI)
             note_probe(&f->pool.packet[packet], t->span[from->first_span].addr);
         if (f->frame != NULL)
@@ -194,7 +196,7 @@ static void receive_headers(const struct fabric *f, const struct endpoint *e, ui
     bool forth = &f->endpoint[w->dst] == e;
     *rx = (struct rx_packet){
         .h = f->headers[packet],
-        .payload = f->memory,
+        .payload = f->memory + k->payload,
         .payload_bytes = k->payload_bytes,
         .src = address(forth ? w->src : w->dst),
         .dst = address(forth ? w->dst : w->src),

@@ -10,7 +10,8 @@
 int packet_pool_init(struct packet_pool *pool, uint32_t capacity)
 {
     *pool = (struct packet_pool){.capacity = capacity, .free = PACKET_NONE};
-    pool->packet = malloc((capacity + (size_t)1) * sizeof(*pool->packet));
+    pool->packet =
+        aligned_alloc(_Alignof(struct packet), (capacity + (size_t)1) * sizeof(*pool->packet));
     return pool->packet != NULL ? 0 : -ENOMEM;
 }
 

@@ -27,21 +27,22 @@ enum packet_flag {
 };
 
 struct packet {
-    uint64_t after_ps; /* when the one behind it on the wire has arrived whole */
-    uint64_t sent_ps;  /* of a probe */
-    uint64_t seq;      /* first byte in its flow; of an ACK, all before it has come */
+    _Alignas(64) uint64_t after_ps; /* when the one behind it on the wire has arrived whole */
+    uint64_t sent_ps;               /* of a probe */
+    uint64_t seq;                   /* first byte in its flow; of an ACK, all before it has come */
     uint32_t next;
     uint32_t flow;
     uint32_t dst;     /* index of the host */
     uint32_t hash;    /* of the flow and direction, for ECMP */
     uint32_t ingress; /* port by which it came into the switch that holds it */
+    uint32_t payload; /* of engines: where it is in the memory that all have in common */
     uint16_t bytes;   /* as buffers count it */
     uint16_t payload_bytes;
     uint8_t kind, flags, dscp;
     uint8_t pcp;      /* of its VLAN tag; 0 without one */
     uint8_t priority; /* here; each node looks at the DSCP anew */
 };
-_Static_assert(sizeof(struct packet) <= 64, "a cache line");
+_Static_assert(sizeof(struct packet) == 64, "a cache line");
 
 struct packet_list {
     uint32_t head, tail; /* PACKET_NONE both when empty */
