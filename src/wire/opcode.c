@@ -62,7 +62,7 @@
         ROW(s, OP_FLUSH, "FLUSH", (x) | HDR_FETH | HDR_RETH, OPF_FLUSH),                           \
         ROW(s, OP_ATOMIC_WRITE, "ATOMIC WRITE", (x) | HDR_RETH, OPF_ATOMIC_WRITE | OPF_PAYLOAD)
 
-static const struct opcode_info opcode_table[256] = {
+const struct opcode_info opcode_table[256] = {
     SEND_WRITE_ROWS(RC, 0),
     ACKED_ROWS(RC, 0),
     SEND_WRITE_ROWS(UC, 0),
@@ -76,8 +76,3 @@ static const struct opcode_info opcode_table[256] = {
     SEND_WRITE_ROWS(XRC, HDR_XRCETH),
     ACKED_ROWS(XRC, HDR_XRCETH),
 };
-
-const struct opcode_info *opcode_info(uint8_t opcode)
-{
-    return &opcode_table[opcode];
-}

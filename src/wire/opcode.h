@@ -90,8 +90,13 @@ struct opcode_info {
     uint8_t service;      /* enum opcode_service */
 };
 
+extern const struct opcode_info opcode_table[256];
+
 /* The row of an opcode; its name is NULL when the opcode is not defined. Never NULL itself. */
-const struct opcode_info *opcode_info(uint8_t opcode);
+static inline const struct opcode_info *opcode_info(uint8_t opcode)
+{
+    return &opcode_table[opcode];
+}
 
 static inline uint8_t opcode_make(enum opcode_service service, enum opcode_op op)
 {
