@@ -194,16 +194,16 @@ static void receive_headers(const struct fabric *f, const struct endpoint *e, ui
     const struct packet *k = &f->pool.packet[packet];
     const struct flow *w = &f->flow[k->flow];
     bool forth = &f->endpoint[w->dst] == e;
-    *rx = (struct rx_packet){
-        .h = f->headers[packet],
-        .payload = f->memory + k->payload,
-        .payload_bytes = k->payload_bytes,
-        .src = address(forth ? w->src : w->dst),
-        .dst = address(forth ? w->dst : w->src),
-        .traffic_class = (uint8_t)(k->dscp << 2 | ecn_of(k)),
-        .hop_limit = 64,
-        .icrc_ok = (k->flags & PACKET_BROKEN) == 0,
-    };
+    /* Field by field: a whole struct would be made elsewhere, and copied. */
+    rx->h = f->headers[packet];
+    rx->payload = f->memory + k->payload;
+    rx->payload_bytes = k->payload_bytes;
+    rx->src = address(forth ? w->src : w->dst);
+    rx->dst = address(forth ? w->dst : w->src);
+    rx->ifindex = 0;
+    rx->traffic_class = (uint8_t)(k->dscp << 2 | ecn_of(k));
+    rx->hop_limit = 64;
+    rx->icrc_ok = (k->flags & PACKET_BROKEN) == 0;
     if (rx->h.bth.dest_qp != QPN_GSI)
         return;
     const struct engine_flow *ef = &f->engine_flow[k->flow];

@@ -350,10 +350,10 @@ void nic_advance(struct nic *nic, uint64_t now_ns)
     if (atomic_exchange(&nic->cq_purge_due, false))
         qp_purge_overflowed(nic);
     moderation_expire(nic, now_ns);
-    for (;;) {
+    while (atomic_load_explicit(&nic->first_deadline_ns, memory_order_acquire) <= now_ns) {
         lock_take(&nic->sched_lock);
         struct heap_node *n = heap_first(&nic->timers);
-        if (n == NULL || n->time_ns > now_ns) {
+        if (n == NULL || n->time_ns > now_ns) { /* somebody else took it */
             lock_drop(&nic->sched_lock);
             return;
         }
@@ -523,6 +523,8 @@ void nic_input(struct nic *nic, uint64_t now_ns, const struct rx_packet *packets
 
 static struct qp *ready_take(struct nic *nic)
 {
+    if (atomic_load_explicit(&nic->ready_count, memory_order_acquire) == 0)
+        return NULL;
     lock_take(&nic->sched_lock);
     struct qp *qp = TAILQ_FIRST(&nic->ready);
     if (qp != NULL) {
