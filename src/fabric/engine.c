@@ -354,7 +354,7 @@ static void fill(uint8_t *memory)
         memory[i] = (uint8_t)(hash_mix(i / 4) >> 8 * (i % 4));
 }
 
-_Static_assert(FABRIC_MAX_POSTED < MAX_CQE, "and one");
+_Static_assert((int)FABRIC_MAX_POSTED < (int)MAX_CQE, "and one");
 
 /* A host has one CQ: whether it holds all that its flows may post at once. */
 static int check_sizes(const struct fabric *f, const struct device_size *size, uint32_t *bad)
