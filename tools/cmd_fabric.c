@@ -34,6 +34,7 @@ enum {
     OPTION_TRACE_FILTER,
     OPTION_TRACE_MIB,
     MAX_FILTERS = 16,
+    MAX_NAMED = 16, /* queues of a deadlock */
     TRACE_MIB = 64,
     EVENTS_A_LOOK = 1 << 18, /* between two looks at the clock */
 };
@@ -335,7 +336,32 @@ static long peak_kib(void)
     return kib;
 }
 
-static int report(const struct fabric *f, enum fabric_state state, const char *out)
+static void report_deadlock(const struct scenario *s, const struct fabric *f, uint64_t since_ps)
+{
+    uint32_t named = 0, more = 0;
+    printf("%s deadlock: since %.3f ms queues waited for one another in a circle:",
+           s->config.switches.link_pause ? "802.3x" : "PFC", (double)since_ps / 1e9);
+    for (uint32_t i = 0; i < fabric_ports(f); i++) {
+        uint8_t rest = fabric_deadlock(f, i);
+        struct fabric_port_result port;
+        fabric_port_result(f, i, 0, &port);
+        if (!s->is_switch[port.node])
+            continue;
+        for (; rest != 0; rest &= (uint8_t)(rest - 1)) {
+            if (named == MAX_NAMED)
+                more++;
+            else
+                printf("%s %s port %" PRIu32 " priority %d", named++ == 0 ? "" : ",",
+                       s->name[port.node], port.port, __builtin_ctz(rest));
+        }
+    }
+    if (more != 0)
+        printf(", and %" PRIu32 " more", more);
+    putchar('\n');
+}
+
+static int report(const struct scenario *s, const struct fabric *f, enum fabric_state state,
+                  const char *out)
 {
     struct fabric_totals t;
     fabric_totals(f, &t);
@@ -344,8 +370,7 @@ static int report(const struct fabric *f, enum fabric_state state, const char *o
            t.finished, t.flows, (double)t.now_ps / 1e9, t.pauses, t.drops, t.ecn_marks,
            t.max_queue_bytes);
     if (t.deadlock_ps != FABRIC_NEVER)
-        printf("PFC deadlock: since %.3f ms queues waited for one another in a circle\n",
-               (double)t.deadlock_ps / 1e9);
+        report_deadlock(s, f, t.deadlock_ps);
     if (state == FABRIC_STALLED)
         puts("the network came to a standstill: nothing was acknowledged any more");
     if (t.failed != 0)
@@ -428,7 +453,7 @@ int cmd_fabric(int argc, char **argv)
     scenario_warn(&s, f, stderr);
     enum fabric_state state = simulate(f);
     bool kept = finish(&o, &s, f, state, &results, &trace);
-    int code = report(f, state, o.out);
+    int code = report(&s, f, state, o.out);
     if (!kept)
         code = TOOL_UNAVAILABLE;
     fabric_destroy(f);

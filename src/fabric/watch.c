@@ -106,11 +106,9 @@ static uint64_t waits_since_ps(const struct fabric *f, const struct port *p, uns
     return p->moved_ps[i] > p->pause_from_ps[i] ? p->moved_ps[i] : p->pause_from_ps[i];
 }
 
-/* Whether what the peer holds of this queue's frames is in waiting queues only. */
-static bool waits_for_waiting(const struct fabric *f, const uint8_t *waiting, uint32_t port,
-                              unsigned i)
+/* Whether frames of this priority that came in here are there, and in waiting queues only. */
+static bool held_by_waiting(const struct fabric *f, const uint8_t *waiting, uint32_t in, unsigned i)
 {
-    uint32_t in = f->port[port].peer;
     const struct node *n = &f->node[f->port[in].node];
     bool some = false;
     for (uint32_t j = 0; j < n->ports; j++) {
@@ -125,6 +123,19 @@ static bool waits_for_waiting(const struct fabric *f, const uint8_t *waiting, ui
         some = true;
     }
     return some;
+}
+
+/* Whether the queue stays paused: its own priority, or with pauses of the whole link any that its
+ * peer has stopped, is held by waiting queues. */
+static bool waits_for_waiting(const struct fabric *f, const uint8_t *waiting, uint32_t port,
+                              unsigned i)
+{
+    uint32_t in = f->port[port].peer;
+    uint8_t why = f->config.switches.link_pause ? f->port[in].stopped : (uint8_t)(1u << i);
+    for (; why != 0; why &= (uint8_t)(why - 1))
+        if (held_by_waiting(f, waiting, in, (unsigned)__builtin_ctz(why)))
+            return true;
+    return false;
 }
 
 /* Leaves those that wait for one another only: a deadlock. */

@@ -208,6 +208,23 @@ def ring():
     demand(total["deadlock"] and total["finished"] == 5 and total["storms"] > 0, total)
 
 
+def deadlock_of_links():
+    """Links that are paused wait in a circle for classes that differ; PFC has no circle there."""
+    words = [os.path.join(SCENARIOS, "deadlock-ring.yaml"), "--set", "switches.lossless=3,4"]
+    words += ["--set", "switches.weights.3=1", "--set", "switches.weights.4=8"]
+    for flow in range(5):
+        words += ["--set", f"workload.{flow}.bytes=4MiB"]
+        words += ["--set", f"workload.{flow}.priority={3 + flow % 2}"]
+    total = summary(fabric(*words)[0])
+    demand(total["finished"] == 5 and not total["deadlock"], total)
+    out, text = fabric(*words, "--set", "switches.pause=link", status=STALLED)
+    deadlock(out, summary(out))
+    circle = re.search(r"^802\.3x deadlock: since 0\.\d+ ms queues .* circle: (.*)$", text, re.M)
+    demand(circle is not None, text)
+    named = {re.fullmatch(r"(s[0-4]) port \d+ priority [34]", q)[1] for q in circle[1].split(", ")}
+    demand(len(named) == 5, text)
+
+
 def verbs():
     """All operations; who is late is waited for, who has the wrong key is told, all others finish."""
     out, text = fabric(os.path.join(DATA, "verbs.yaml"), status=STALLED)
@@ -482,7 +499,7 @@ def cases(tap):
     for name in EXAMPLES:
         tap.run("example_" + name.replace("-", "_"), example, name)
     tap.run("examples_are_all_here", examples_are_all_here)
-    for function in (one_flow, incast_drains, congestion_control, hpcc, ring, verbs, trace):
+    for function in (one_flow, incast_drains, congestion_control, hpcc, ring, deadlock_of_links, verbs, trace):
         tap.run(function.__name__, function)
     tap.run("all_seeds", all_seeds)
     tap.run("longest_watchdog", longest_watchdog)

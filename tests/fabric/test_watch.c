@@ -43,6 +43,49 @@ static void check__deadlock_in_a_ring(void **state)
     rig_end(&r);
 }
 
+/* Pauses of the whole link stop what is of another class than what was too much: a circle of links,
+ * whatever the classes in it, which PFC has not. Engines or bare sources. */
+static void check__deadlock_of_links(void **state)
+{
+    (void)state;
+    static const struct {
+        bool engine, link_pause, two_classes;
+        bool deadlock;
+    } rows[] = {
+        {false, true,  false, true },
+        {false, true,  true,  true },
+        {false, false, true,  false},
+        {true,  false, false, true },
+        {true,  true,  false, true },
+        {true,  true,  true,  true },
+        {true,  false, true,  false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig r;
+        ring(&r);
+        r.config.hosts.engine = rows[i].engine;
+        r.config.hosts.payload_bytes = 1024;
+        r.config.switches.link_pause = rows[i].link_pause;
+        r.config.switches.lossless = 1 << 3 | 1 << 4;
+        for (uint32_t w = 0; w < r.flows; w++) {
+            r.flow[w].bytes = 4 << 20;
+            if (rows[i].two_classes && w % 2 != 0)
+                r.flow[w].priority = 4;
+        }
+        if (rows[i].two_classes)
+            r.config.switches.weight[3] = 1, r.config.switches.weight[4] = 8;
+        assert_int_equal(rig_run(&r), rows[i].deadlock ? FABRIC_STALLED : FABRIC_FINISHED);
+        assert_int_equal(r.totals.deadlock_ps < FABRIC_MS, rows[i].deadlock);
+        assert_int_equal(r.totals.deadlock_ps == FABRIC_NEVER, !rows[i].deadlock);
+        assert_int_equal(r.totals.drops, 0);
+        unsigned in_it = 0;
+        for (uint32_t port = 0; port < fabric_ports(r.f); port++)
+            in_it += r.f->port[port].at_switch && fabric_deadlock(r.f, port) != 0;
+        assert_int_equal(in_it, rows[i].deadlock ? 5 : 0); /* those on the way round */
+        rig_end(&r);
+    }
+}
+
 static void watchdog__breaks_it(void **state)
 {
     (void)state;
@@ -85,19 +128,25 @@ static void check__no_deadlock_without_need(void **state)
     rig_end(&r);
 }
 
-/* Congestion that pauses all the time, and gets on. */
+/* Congestion that pauses all the time, classes or links, and gets on. */
 static void check__congestion_is_none(void **state)
 {
     (void)state;
-    struct rig r;
-    rig_star(&r, 20, 100, 1000);
-    r.config.switches.buffer_bytes = 4 << 20;
-    for (uint32_t i = 0; i < 19; i++)
-        rig_flow(&r, i, 19, 500000);
-    assert_int_equal(rig_run(&r), FABRIC_FINISHED);
-    assert_true(r.totals.pauses > 19);
-    assert_int_equal(r.totals.deadlock_ps, FABRIC_NEVER);
-    rig_end(&r);
+    for (unsigned link_pause = 0; link_pause <= 1; link_pause++) {
+        struct rig r;
+        rig_star(&r, 20, 100, 1000);
+        r.config.switches.buffer_bytes = 4 << 20;
+        r.config.switches.lossless = 1 << 3 | 1 << 4;
+        r.config.switches.link_pause = link_pause != 0;
+        for (uint32_t i = 0; i < 19; i++) {
+            rig_flow(&r, i, 19, 500000);
+            r.flow[i].priority = link_pause != 0 ? 3 + i % 2 : 3;
+        }
+        assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+        assert_true(r.totals.pauses > 19);
+        assert_int_equal(r.totals.deadlock_ps, FABRIC_NEVER);
+        rig_end(&r);
+    }
 }
 
 /* Nothing comes back any more: no endless run. */
@@ -226,6 +275,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check__deadlock_in_a_ring),
+        cmocka_unit_test(check__deadlock_of_links),
         cmocka_unit_test(watchdog__breaks_it),
         cmocka_unit_test(check__no_deadlock_without_need),
         cmocka_unit_test(check__congestion_is_none),
