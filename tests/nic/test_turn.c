@@ -79,16 +79,18 @@ static void post(unsigned n, uint32_t bytes)
 static void asked(enum opcode_op op, uint32_t bytes)
 {
     struct rx_packet p = {
-        .h.bth = {.opcode = opcode_make(SERVICE_RC, op),
-                  .pkey = 0xffff,
-                  .dest_qp = rig.o.qp->qpn,
-                  .psn = psn_make(rig.psn),
-                  .ack_req = true},
-        .h.reth = {.va = (uintptr_t)rig.memory,         .rkey = rig.mr->key,                       .dma_len = bytes},
         .payload = rig.memory,
         .payload_bytes = op == OP_READ_REQUEST ? 0 : bytes,
         .icrc_ok = true,
     };
+    p.h.bth = (struct bth){.opcode = opcode_make(SERVICE_RC, op),
+                           .pkey = 0xffff,
+                           .dest_qp = rig.o.qp->qpn,
+                           .psn = psn_make(rig.psn),
+                           .ack_req = true};
+    p.h.reth.va = (uintptr_t)rig.memory;
+    p.h.reth.rkey = rig.mr->key;
+    p.h.reth.dma_len = bytes;
     rig.psn += op == OP_READ_REQUEST ? (bytes + MTU - 1) / MTU : 1;
     nic_input(rig.o.nic, 1, &p, 1);
 }
