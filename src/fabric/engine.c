@@ -19,8 +19,7 @@
 #include "wire/rtt.h"
 
 enum {
-    QPN_SLOT = 1,   /* the first: a host has as many as its pairs take */
-    RD_ATOMIC = 16, /* READs and atomics under way */
+    QPN_SLOT = 1, /* the first: a host has as many as its pairs take */
     ACCESS = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC,
     RTR_MASK = QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
                QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER,
@@ -325,7 +324,7 @@ static int device_create(struct fabric *f, uint32_t host, const struct device_si
 static bool takes_rd_atomic(const struct fabric *f, uint32_t flow)
 {
     enum fabric_verb verb = f->flow_spec[flow].work.verb;
-    return verb == FABRIC_READ || verb == FABRIC_FETCH_ADD || verb == FABRIC_CMP_SWAP;
+    return verb == FABRIC_READ || engine_is_atomic(verb);
 }
 
 /* By host. NULL: no memory. */
@@ -341,7 +340,7 @@ static struct device_size *device_sizes_create(const struct fabric *f)
             d->cqes += cap.max_send_wr + cap.max_recv_wr;
             d->receivers += side;
             if (takes_rd_atomic(f, i))
-                d->rd_atomic = RD_ATOMIC;
+                d->rd_atomic = ENGINE_RD_ATOMIC;
         }
     }
     return size;
@@ -444,7 +443,7 @@ static int pair_connect(struct fabric *f, const struct flow *w, unsigned side)
         .rnr_retry = f->config.hosts.rnr_retry,
     };
     if (takes_rd_atomic(f, w->index))
-        a.max_rd_atomic = a.max_dest_rd_atomic = RD_ATOMIC;
+        a.max_rd_atomic = a.max_dest_rd_atomic = ENGINE_RD_ATOMIC;
     int rc =
         qp_modify(qp, &a, QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
     a.state = QP_STATE_RTR;

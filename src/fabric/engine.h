@@ -14,9 +14,11 @@
 
 enum {
     ENGINE_MESSAGE_BYTES = 1 << 20, /* of a work request at most */
-    ENGINE_CELL_BYTES = 16,         /* behind them: what atomics change, and where they put it */
-    ENGINE_POSTED_BYTES = 8 << 20,  /* of a flow, in as many work requests as that is; */
-    ENGINE_POSTED = 64,             /* but no more than these */
+    ENGINE_ATOMIC_BYTES = 8,
+    ENGINE_RD_ATOMIC = 16,         /* READs and atomics under way, of a pair */
+    ENGINE_CELL_BYTES = 16,        /* behind them: what atomics change, and where they put it */
+    ENGINE_POSTED_BYTES = 8 << 20, /* of a flow, in as many work requests as that is; */
+    ENGINE_POSTED = 64,            /* but no more than these */
 };
 #define ENGINE_EPOCH_NS UINT64_C(1000000) /* what engines are told at the beginning: never 0 */
 
@@ -54,6 +56,11 @@ static inline struct engine *engine_of(const struct endpoint *e)
 static inline uint64_t engine_now_ns(const struct fabric *f)
 {
     return f->sched.now_ps / 1000 + ENGINE_EPOCH_NS;
+}
+
+static inline bool engine_is_atomic(enum fabric_verb verb)
+{
+    return verb == FABRIC_FETCH_ADD || verb == FABRIC_CMP_SWAP;
 }
 
 /* The side that asks: 0 at src, 1 at dst. */

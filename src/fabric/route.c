@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/fabric_priv.h"
+#include "fabric/engine.h"
 #include "wire/iba.h"
 
 enum { UNREACHED = UINT16_MAX, MAX_IDEAL_HOPS = 256 };
@@ -202,13 +202,50 @@ static void pass_back(const struct fabric *f, struct pipeline *l, const struct p
     l->prev_ps += ack_ps + p->delay_ps;
 }
 
+/* The flow's ports in the direction of its bytes. 0: there is no way, or a very long one. */
+static uint32_t find_way(const struct fabric *f, uint32_t flow, uint32_t way[MAX_IDEAL_HOPS])
+{
+    const struct fabric_flow *s = &f->flow_spec[flow];
+    uint32_t port = f->node[s->src].first_port, hash = hash_mix(flow), host = f->node[s->dst].host;
+    for (uint32_t hops = 0; port != PACKET_NONE && hops < MAX_IDEAL_HOPS;) {
+        way[hops++] = port;
+        uint32_t peer = f->port[f->port[port].peer].node;
+        if (peer == s->dst)
+            return hops;
+        port = route_port(f, &f->sw[f->node[peer].host], host, hash);
+    }
+    return 0;
+}
+
+/* So many are under way as a pair may have; each that is answered makes room for one more. */
+static uint64_t atomics_ps(const struct fabric *f, const uint32_t *way, uint32_t hops,
+                           uint64_t bytes)
+{
+    uint32_t headers = f->config.hosts.header_bytes;
+    uint64_t count = (bytes - 1) / ENGINE_ATOMIC_BYTES + 1, round_ps = 0, each_ps = 0;
+    for (uint32_t i = 0; i < hops; i++) {
+        const struct port *p = &f->port[way[i]], *back = &f->port[p->peer];
+        uint64_t there_ps = frame_ps(f, p, headers + ATOMIC_ETH_BYTES);
+        uint64_t back_ps = frame_ps(f, back, headers + AETH_BYTES + ATOMIC_ACK_ETH_BYTES);
+        round_ps += there_ps + p->delay_ps + back_ps + back->delay_ps;
+        each_ps = there_ps > each_ps ? there_ps : each_ps;
+        each_ps = back_ps > each_ps ? back_ps : each_ps;
+    }
+    uint64_t turn_ps = ENGINE_RD_ATOMIC * each_ps;
+    return (count - 1) / ENGINE_RD_ATOMIC * (round_ps > turn_ps ? round_ps : turn_ps) +
+           (count - 1) % ENGINE_RD_ATOMIC * each_ps + round_ps;
+}
+
 uint64_t route_ideal_ps(const struct fabric *f, uint32_t flow, uint64_t bytes)
 {
     const struct fabric_flow *s = &f->flow_spec[flow];
     const struct fabric_hosts *h = &f->config.hosts;
     bool engine = h->engine;
-    if (engine && (s->work.verb == FABRIC_FETCH_ADD || s->work.verb == FABRIC_CMP_SWAP))
-        return 0; /* it is how many are under way that counts */
+    uint32_t way[MAX_IDEAL_HOPS], hops = find_way(f, flow, way);
+    if (hops == 0)
+        return 0;
+    if (engine && engine_is_atomic(s->work.verb))
+        return atomics_ps(f, way, hops, bytes);
     uint64_t payload = h->payload_bytes;
     if (engine && s->work.message_bytes != 0 && s->work.message_bytes < payload)
         payload = s->work.message_bytes;
@@ -218,26 +255,16 @@ uint64_t route_ideal_ps(const struct fabric *f, uint32_t flow, uint64_t bytes)
         .last = bytes - count * payload + h->header_bytes,
         .count = count,
     };
-    uint32_t way[MAX_IDEAL_HOPS], hops = 0;
-    uint32_t port = f->node[s->src].first_port, hash = hash_mix(flow), host = f->node[s->dst].host;
-    for (;;) {
-        pass(f, &l, &f->port[port]);
-        way[hops++] = f->port[port].peer;
-        uint32_t peer = f->port[f->port[port].peer].node;
-        if (peer == s->dst)
-            break;
-        port = route_port(f, &f->sw[f->node[peer].host], host, hash);
-        if (port == PACKET_NONE || hops == MAX_IDEAL_HOPS)
-            return 0;
-    }
+    for (uint32_t i = 0; i < hops; i++)
+        pass(f, &l, &f->port[way[i]]);
     if (engine && s->work.verb == FABRIC_READ) {
         for (; hops > 0; hops--) { /* the way of the request */
-            const struct port *p = &f->port[way[hops - 1]];
+            const struct port *p = &f->port[f->port[way[hops - 1]].peer];
             l.last_ps += frame_ps(f, p, h->header_bytes + RETH_BYTES) + p->delay_ps;
         }
         return l.last_ps;
     }
     while (hops > 0)
-        pass_back(f, &l, &f->port[way[--hops]]);
+        pass_back(f, &l, &f->port[f->port[way[--hops]].peer]);
     return l.last_ps;
 }

@@ -11,16 +11,11 @@
 
 #define RECEIVED (UINT64_C(1) << 32) /* of a wr_id: a receive of that flow */
 
-static bool is_atomic(enum fabric_verb verb)
-{
-    return verb == FABRIC_FETCH_ADD || verb == FABRIC_CMP_SWAP;
-}
-
 static uint32_t message_bytes(const struct fabric *f, uint32_t flow)
 {
     const struct fabric_work *work = &f->flow_spec[flow].work;
-    if (is_atomic(work->verb))
-        return 8;
+    if (engine_is_atomic(work->verb))
+        return ENGINE_ATOMIC_BYTES;
     return work->message_bytes != 0 ? work->message_bytes : ENGINE_MESSAGE_BYTES;
 }
 
@@ -82,10 +77,10 @@ static struct nic_send_wr request(const struct fabric *f, uint32_t flow, struct 
         .compare_add = 1,
         .swap = 1,
     };
-    if (is_atomic(work->verb)) {
+    if (engine_is_atomic(work->verb)) {
         wr.remote_addr += ENGINE_MESSAGE_BYTES;
-        sge->addr += ENGINE_MESSAGE_BYTES + 8;
-        sge->length = 8;
+        sge->addr += ENGINE_MESSAGE_BYTES + ENGINE_ATOMIC_BYTES;
+        sge->length = ENGINE_ATOMIC_BYTES;
     }
     return wr;
 }
