@@ -493,13 +493,25 @@ def disk_full():
     demand(sorted(os.listdir(out)) == sorted([*FILES, "trace", "verbs.csv"]), os.listdir(out))
 
 
+FUNCTIONS = (
+    one_flow,
+    incast_drains,
+    congestion_control,
+    hpcc,
+    ring,
+    deadlock_of_links,
+    verbs,
+    trace,
+)
+
+
 def cases(tap):
     tap.run("refused_changes_nothing", refused_changes_nothing)
     tap.run("disk_full", disk_full)
     for name in EXAMPLES:
         tap.run("example_" + name.replace("-", "_"), example, name)
     tap.run("examples_are_all_here", examples_are_all_here)
-    for function in (one_flow, incast_drains, congestion_control, hpcc, ring, deadlock_of_links, verbs, trace):
+    for function in FUNCTIONS:
         tap.run(function.__name__, function)
     tap.run("all_seeds", all_seeds)
     tap.run("longest_watchdog", longest_watchdog)
