@@ -100,7 +100,6 @@ void congestion_marked(struct qp *qp, uint64_t now_ns)
     struct congestion *g = qp->congestion;
     if (g == NULL || now_ns < g->cnp_next_ns)
         return;
-    g->cnp_next_ns = now_ns + qp->nic->config.congestion.cnp_interval_ns;
     due(qp, CONGESTION_CNP);
 }
 
@@ -211,8 +210,10 @@ static const struct nic_path *path_back(struct qp *qp)
     return path;
 }
 
-static void put_cnp(struct qp *qp, struct train *t)
+/* The interval is one between two that leave: this one may have waited. */
+static void put_cnp(struct qp *qp, uint64_t now_ns, struct train *t)
 {
+    qp->congestion->cnp_next_ns = now_ns + qp->nic->config.congestion.cnp_interval_ns;
     train_begin(t, path_back(qp));
     t->qp = qp;
     struct train_packet *p = train_add(t, qp, OPCODE_CNP, psn_make(0), 0);
@@ -267,7 +268,7 @@ bool congestion_next(struct qp *qp, uint64_t now_ns, struct train *t)
     qp->due &= (uint8_t)~first;
     switch (first) {
     case CONGESTION_CNP:
-        put_cnp(qp, t);
+        put_cnp(qp, now_ns, t);
         return true;
     case CONGESTION_ANSWER:
         put_answer(qp, now_ns, t);

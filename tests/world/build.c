@@ -150,6 +150,7 @@ static void build_node(struct world *w, int index)
         .seed = w->seed * NODES + (uint64_t)index,
         .window_bytes = w->opt.window_bytes,
     };
+    marks_config(w, index, &config.congestion);
     int err = nic_create(&config, &n->nic);
     assert(err == 0);
     err = nic_add_qpns(n->nic, QPN_SLOT);
@@ -223,6 +224,8 @@ static void connect_end(struct world *w, int pair, int side)
     s->side = side;
     s->last_wqes = s->fatals = s->comm_ests = 0;
     s->paced = (struct paced){0};
+    s->marks = 0;
+    s->cnp_ns = 0;
     int err = qp_modify(s->qp, &a,
                         QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
     assert(err == 0);

@@ -226,6 +226,7 @@ static struct flight *flight_make(struct world *w, const struct train *t,
                                .payload_bytes = p->payload_bytes,
                                .src = t->path->local,
                                .dst = t->path->remote,
+                               .traffic_class = t->path->traffic_class,
                                .icrc_ok = true};
     f->raw = w->opt.raw;
     f->n = f->raw ? roce_packet_bytes(p->h.bth.opcode, p->payload_bytes) : p->payload_bytes;
@@ -336,9 +337,13 @@ static void send_packet(struct world *w, int from, const struct train *t,
     struct trace_event *e = world_trace(w, TRACE_SENT, from);
     e->h = p->h;
     e->payload_bytes = p->payload_bytes;
-    sniff_sent(w, d, &p->h, p->payload_bytes);
+    bool own = marks_is_own(&p->h);
+    if (own)
+        marks_sent(w, from, (int)(s - w->node[from].slot), &p->h, t->path);
+    else
+        sniff_sent(w, d, &p->h, p->payload_bytes);
     w->sent_packets++;
-    if (!response)
+    if (!response && !own)
         pace_sent(w, from, (int)(s - w->node[from].slot),
                   roce_packet_bytes(p->h.bth.opcode, p->payload_bytes));
     l->packets++;
@@ -351,6 +356,7 @@ static void send_packet(struct world *w, int from, const struct train *t,
         return;
     struct flight *f = flight_make(w, t, p);
     f->pair = s->pair;
+    marks_meet(w, &f->rx);
     launch(w, l, f, fate, bytes);
 }
 
@@ -427,11 +433,14 @@ void link_deliver(struct world *w, struct link *l)
         /* What is not of this life comes alone: it must change nothing. */
         unsigned own = stale < 0 ? n : (unsigned)stale;
         if (own > 0) {
+            marks_before(w, l->to, rx, own);
             nic_input(w->node[l->to].nic, w->now_ns, rx, own);
+            marks_after(w, l->to, rx, own);
             check_step(w, l->to);
             sniff_received(w, l->to, rx, own);
         }
         if (stale >= 0) {
+            marks_before(w, l->to, &rx[stale], 1);
             sniff_stale(w, l->to, &rx[stale]);
             check_step(w, l->to);
         }

@@ -34,6 +34,7 @@ struct options {
     bool forged;          /* packets that nobody sent */
     bool overflow;        /* CQs are too small */
     bool paced;           /* QPs have rate limits: pace.c */
+    bool marked;          /* there is congestion control: marks.c */
     bool limited;         /* faults never use up the retries of a QP */
     bool late_rts[NODES]; /* only answers at first */
     bool rnr_exhausted;   /* RNR retries may be used up */
@@ -55,7 +56,10 @@ struct options {
         shift_packets; /* every so many a path of another delay, up to latency2 more; 0: never */
     int one_way;       /* 0, or 1 + the only node towards which there are faults */
     uint32_t burst_ppm, burst_end_ppm, burst_drop_ppm; /* bursts begin, end, lose in between */
-    uint32_t hole_ppm, hole_ns, hole_bytes;            /* times when larger packets are lost */
+    /* Congestion. */
+    uint8_t algorithm[NODES];
+    uint32_t mark_ppm, line_gbps, cnp_interval_ns, burst_ns;
+    uint32_t hole_ppm, hole_ns, hole_bytes; /* times when larger packets are lost */
 };
 
 #endif

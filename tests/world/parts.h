@@ -155,6 +155,9 @@ struct paced {
 struct slot {
     struct qp *qp;
     struct paced paced;
+    uint32_t marks;  /* marked packets since its last CNP */
+    uint64_t cnp_ns; /* of that; 0: none */
+    uint64_t rate_bps;
     int pair, side;                        /* whose end it is now; -1: nobody's */
     uint32_t last_wqes, fatals, comm_ests; /* events of this life */
 };

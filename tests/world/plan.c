@@ -723,6 +723,7 @@ void plan_draw(struct world *w)
         draw_bad(w);
         draw_controls(w);
         pace_draw(w);
+        marks_draw(w);
     }
     layout(w);
     w->tape = tape;

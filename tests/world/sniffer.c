@@ -383,7 +383,8 @@ static void note_progress(struct world *w, struct direction *d)
 void sniff_received(struct world *w, int to, const struct rx_packet *rx, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        struct direction *d = rx[i].icrc_ok ? direction_of(w, to, &rx[i].h) : NULL;
+        bool ours = rx[i].icrc_ok && !marks_is_own(&rx[i].h);
+        struct direction *d = ours ? direction_of(w, to, &rx[i].h) : NULL;
         if (d == NULL)
             continue;
         uint32_t at = world_offset(d, rx[i].h.bth.psn), due = executed(w, d);
@@ -449,7 +450,7 @@ static void check_stalled(struct world *w, const struct direction *d)
         return;
     const struct requester *r = &qp->req;
     const struct sniffed *s = &d->wire;
-    if (pace_waits(w, d))
+    if (pace_waits(w, d) || marks_hold(w, qp))
         return;
     check_timers(w, d, qp);
     if (r->rnr_wait || (qp->state != QP_STATE_RTS && qp->state != QP_STATE_SQD))
@@ -487,6 +488,8 @@ void sniff_idle(struct world *w, int node)
         struct direction *d = &w->dir[i];
         const struct qp *qp = world_responder(w, d);
         if (qp == NULL || d->to != node || qp->state == QP_STATE_ERR || qp->resp.failed)
+            continue;
+        if (marks_hold(w, qp)) /* a NAK does not pass the data of READs before it */
             continue;
         if (d->wire.gap == executed(w, d) + 1 && d->wire.naked != d->wire.gap)
             world_fail(w, "pair %d node %d: no NAK for the gap at PSN %u", d->pair, node,

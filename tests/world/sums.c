@@ -49,6 +49,10 @@ void sums_print(const struct world *w)
     if (w->paced_packets != 0)
         printf("# within a rate limit %llu packets, %llu times one waited for it\n",
                (unsigned long long)w->paced_packets, (unsigned long long)w->paced_waits);
+    if (w->marks != 0)
+        printf("# %llu packets marked, %llu CNPs, %llu of them slowed down\n",
+               (unsigned long long)w->marks, (unsigned long long)w->cnps,
+               (unsigned long long)w->slowed);
     for (int i = 0; i < FAULT_KINDS; i++)
         printf("# %-28s %12llu\n", link_fault_name[i], (unsigned long long)w->fault_kind[i]);
     for (int i = 0; i < COUNTER_COUNT; i++)

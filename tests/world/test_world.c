@@ -14,7 +14,8 @@
 enum {
     GROUPS = 20,
     SEEDS_DEFAULT = 1500,
-    PACED_PARTS = 5,    /* one more world of so many has rate limits */
+    PACED_PARTS = 5,    /* one more world of so many has rate limits, */
+    MARKED_PARTS = 5,   /* and one congestion control */
     LONG_FACTOR = 25,   /* VERBENA_LONG=1 */
     DIGITS_DEFAULT = 4, /* of the -O2 binary 7: scripts/check.py */
     LONG_DIGITS = 2,    /* more */
@@ -27,7 +28,8 @@ static const char usage[] =
     "  --from S --seeds N     N seeds from S on, in groups; after the small worlds\n"
     "  --json                 only the seeds; what happened as one line of JSON\n"
     "  --digits N             all fates of the first N packets in each small world\n"
-    "  --seed S               one seed; those from 0x8000000000000000 on draw rate limits, too\n"
+    "  --seed S               one seed; those from 0x8000000000000000 on draw rate limits, too,\n"
+    "                         from 0x4000000000000000 on congestion control\n"
     "  --tape FILE            a tape that was written here, or an input of fuzz_world\n"
     "  --choices TEXT         a tape as it is printed\n"
     "A world that fails is run again with fewer choices, until nothing smaller is found that "
@@ -191,7 +193,7 @@ static int run_all(uint64_t from, uint64_t seeds, unsigned digits, const char *l
     int failed = 0;
     unsigned number = 0, total = 0;
     char name[100];
-    printf("1..%u\n", GROUPS + 1 + SMALL_WORLDS + (list != NULL));
+    printf("1..%u\n", GROUPS + 2 + SMALL_WORLDS + (list != NULL));
     if (list != NULL)
         failed += report(++number, run_list(list), "world__seeds_that_failed_once");
     for (unsigned small = 1; small <= SMALL_WORLDS; small++) {
@@ -216,6 +218,13 @@ static int run_all(uint64_t from, uint64_t seeds, unsigned digits, const char *l
         ok = false;
     }
     failed += report(++number, ok, "world__with_rate_limits");
+    ok = run_group(from | MARKED_SEEDS, seeds / MARKED_PARTS);
+    if (ok && seeds >= SEEDS_DEFAULT &&
+        (world.cnps == 0 || world.slowed == 0 || world.counter[COUNTER_rp_rtt_handled] == 0)) {
+        comment("nothing was ever slowed down by a CNP, or by a round trip");
+        ok = false;
+    }
+    failed += report(++number, ok, "world__with_congestion_control");
     if (verbose)
         sums_print(&world);
     return failed;

@@ -62,6 +62,8 @@ bool villain_takes(struct world *w, const struct train *t)
 {
     if (v.w != w || v.qp == NULL || t->qp != v.qp)
         return false;
+    if (marks_is_own(&t->packet[0].h))
+        return true; /* probes, to which it has no answer */
     for (unsigned i = 0; i < t->packets && v.answers < MAX_ANSWERS; i++) {
         v.answer[v.answers].h = t->packet[i].h;
         v.answer[v.answers++].bytes = t->packet[i].payload_bytes;

@@ -223,6 +223,7 @@ bool world_run(struct world *w, struct tape *tape, uint64_t seed)
     if (!w->failed) {
         ideal_run(w);
         check_end(w);
+        marks_end(w);
     }
     build_take_down(w);
     w->virtual_ns += w->now_ns;

@@ -14,7 +14,8 @@
 
 enum { TRACE_EVENTS = 256 };
 
-#define PACED_SEEDS (UINT64_C(1) << 63) /* seeds with this bit draw rate limits, too */
+#define PACED_SEEDS  (UINT64_C(1) << 63) /* seeds with this bit draw rate limits, too */
+#define MARKED_SEEDS (UINT64_C(1) << 62) /* with this one, congestion control and marks */
 
 enum trace_kind {
     TRACE_SENT,
@@ -59,6 +60,7 @@ struct world {
     uint64_t status[WC_GENERAL_ERR + 1], virtual_ns, steps, packets, faults;
     uint64_t control_runs[CONTROL_KINDS], event_runs[EVENT_GID_CHANGE + 1], stale, forged;
     uint64_t fault_kind[FAULT_KINDS], paced_packets, paced_waits;
+    uint64_t marks, cnps, slowed; /* slowed: CNPs after which a rate was lower */
     bool failed;
     const char *why_kind; /* the format of why: which check it was */
     char why[400];
@@ -125,6 +127,23 @@ void pace_change(struct world *w, struct end *e);
 void pace_sent(struct world *w, int node, int slot, uint32_t bytes);
 /* The requester has to wait for its limit. */
 bool pace_waits(struct world *w, const struct direction *d);
+
+/* marks.c: congestion control. */
+void marks_draw(struct world *w);
+void marks_config(const struct world *w, int node, struct congestion_config *c);
+/* A packet that is of no direction: a CNP, a probe, an answer to one. */
+bool marks_is_own(const struct roce_headers *h);
+/* It left. */
+void marks_sent(struct world *w, int node, int slot, const struct roce_headers *h,
+                const struct nic_path *path);
+/* A switch on the way looks at it. */
+void marks_meet(struct world *w, struct rx_packet *rx);
+/* The node's engine is given these packets, and was. */
+void marks_before(struct world *w, int to, const struct rx_packet *rx, unsigned n);
+void marks_after(struct world *w, int to, const struct rx_packet *rx, unsigned n);
+/* The QP has to wait for its rate. */
+bool marks_hold(const struct world *w, const struct qp *qp);
+void marks_end(struct world *w);
 
 /* ideal.c: executes everything that the responders took on node[].ideal. */
 void ideal_run(struct world *w);
