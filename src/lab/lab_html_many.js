@@ -35,26 +35,22 @@
     const loads = [...all_loads.filter((l) => !is_tcp(l)), ...all_loads.filter(is_tcp)];
     const FIGURES = [
         { name: "throughput", of: (c) => c.gbps, text: format.gbps, more: true },
-        {
-            name: "throughput, times TCP",
-            of: (c) => c.throughput_ratio_tcp,
-            text: format.ratio,
-            more: true,
-        },
         { name: "messages", of: (c) => c.messages_per_s, text: format.rate, more: true },
         { name: "median latency", of: (c) => measure(c).p50_ns, text: format.time },
         { name: "p99 latency", of: (c) => measure(c).p99_ns, text: format.time },
-        {
-            name: "median latency, times better than TCP",
-            of: (c) => measure(c).latency_ratio_tcp,
-            text: format.ratio,
-            more: true,
-        },
         {
             name: "CPU of a message, both ends",
             of: (c) => (c.cpu_us_a_message ? 1000 * c.cpu_us_a_message : undefined),
             text: format.time,
         },
+    ];
+
+    const ratio = (name, of) => ({ name, of, text: format.ratio, more: true });
+    const RATIOS = [
+        ratio("throughput", (c) => c.throughput_ratio_tcp),
+        ratio("median latency", (c) => measure(c).latency_ratio_tcp),
+        ratio("p99 latency", (c) => (measure(c).ratios_tcp || {}).p99),
+        ratio("CPU of a message", (c) => c.cpu_ratio_tcp),
     ];
 
     function value_of(source, target, name, figure) {
@@ -103,30 +99,32 @@
         });
     }
 
-    /* Source down, target across: dark is much, of what is better. */
-    function show_map(where) {
+    /* Source down, target across: dark is much, of what is better. Of loads that have any of the
+     * figures; TCP and atomics have no ratio to TCP. */
+    function show_map(where, title, figures) {
         const names = ranks.map(rank_name);
-        const have = FIGURES.filter((f) =>
-            pairs.some((m) => cases_of(m).some((c) => f.of(c) > 0)),
-        );
-        let name = loads[0],
-            figure = have[0];
+        const known_of = (load_name, f) =>
+            pairs.some((m) => (case_of(m, load_name) ? f.of(case_of(m, load_name)) > 0 : false));
+        const mine = loads.filter((l) => figures.every((f) => known_of(l, f)));
+        if (mine.length === 0) return;
+        let name = mine[0],
+            figure = figures[0];
         const values = () =>
             ranks.flatMap((s, y) =>
                 ranks.map((t, x) => [x, y, value_of(s.rank, t.rank, name, figure)]),
             );
         const known = () => values().filter(([, , v]) => v !== null);
         chart(where, {
-            title: "Every pair",
+            title,
             note:
                 "The source down, the target across. The stronger the colour the better; what " +
                 "has none was not measured.",
             choices: [
-                ["Load", loads, (value) => (name = value)],
-                ["Figure", have.map((f) => [f, f.name]), (value) => (figure = value)],
+                ["Load", mine, (value) => (name = value)],
+                ["Figure", figures.map((f) => [f, f.name]), (value) => (figure = value)],
             ],
             describe: () =>
-                `Heat map, source by target: ${figure.name} of ${name}, each pair alone`,
+                `Heat map, source by target. ${title}: ${figure.name} of ${name}, each pair alone`,
             height: (narrow) => 90 + (narrow ? 26 : 36) * ranks.length,
             figures: () => ({
                 columns: ["source, target", ...right(names)],
@@ -280,8 +278,11 @@
     }
 
     show_head();
-    if (loads.length > 0)
-        show_map(section("Every pair", "Each pair of ranks by itself, in both directions."));
+    if (loads.length > 0) {
+        const each = section("Every pair", "Each pair of ranks by itself, in both directions.");
+        show_map(each, "What each pair does", FIGURES);
+        show_map(each, "Times better than TCP", RATIOS);
+    }
     show_together();
     show_meetings(section("Meetings"));
     show_ranks(section("Ranks and settings"));

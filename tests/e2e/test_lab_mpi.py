@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 240 s
+# limit: 300 s
 """`verbena lab mpi`: many processes that Open MPI's mpirun starts, on one machine and in namespaces
 joined by a veth pair; ranks that differ, die or say nothing more.
 
@@ -136,7 +136,7 @@ def kept_and_drawn(browser, folder):
         out, _ = mpirun((3, [*QUICK, "--size", "64,4KiB", "--depth", "1", "--db", file, "--html", page]))
         demand(f" in {file}; `verbena lab history' compares" in out, out[-500:])
     wanted = ["Every pair", "All at once", "Meetings", "Ranks and settings"]
-    seen = sections(browser, page, wanted, 2)
+    seen = sections(browser, page, wanted, 3)
     demand("9 of 9" not in seen["text"] and "15 of 15" in seen["text"], "meetings that passed")
     browser.page(page, 400)
     demand(browser.choose() > 10, "few choices")
@@ -149,7 +149,7 @@ def kept_and_drawn(browser, folder):
     db.close()
     status, out, err = e2e.run([e2e.VERBENA, "lab", "history", "1", "--db", file, "--html", page])
     demand(status == 0 and "all into rank 2:" in out, f"{status} {err}{out[-500:]}")
-    sections(browser, page, wanted, 2)
+    sections(browser, page, wanted, 3)
     rows = history("1", "2", "--db", file)["rows"]
     told = {(r["round"], r["source_rank"], r["target_rank"]) for r in rows}
     demand(len(told) == 15, f"{told}")
