@@ -43,6 +43,16 @@ static void check__deadlock_in_a_ring(void **state)
     rig_end(&r);
 }
 
+/* Every other flow goes by a class of its own, which links prefer. */
+static void two_classes(struct rig *r)
+{
+    r->config.switches.lossless = 1 << 3 | 1 << 4;
+    r->config.switches.weight[3] = 1;
+    r->config.switches.weight[4] = 8;
+    for (uint32_t w = 1; w < r->flows; w += 2)
+        r->flow[w].priority = 4;
+}
+
 /* Pauses of the whole link stop what is of another class than what was too much: a circle of links,
  * whatever the classes in it, which PFC has not. Engines or bare sources. */
 static void check__deadlock_of_links(void **state)
@@ -66,14 +76,10 @@ static void check__deadlock_of_links(void **state)
         r.config.hosts.engine = rows[i].engine;
         r.config.hosts.payload_bytes = 1024;
         r.config.switches.link_pause = rows[i].link_pause;
-        r.config.switches.lossless = 1 << 3 | 1 << 4;
-        for (uint32_t w = 0; w < r.flows; w++) {
+        for (uint32_t w = 0; w < r.flows; w++)
             r.flow[w].bytes = 4 << 20;
-            if (rows[i].two_classes && w % 2 != 0)
-                r.flow[w].priority = 4;
-        }
         if (rows[i].two_classes)
-            r.config.switches.weight[3] = 1, r.config.switches.weight[4] = 8;
+            two_classes(&r);
         assert_int_equal(rig_run(&r), rows[i].deadlock ? FABRIC_STALLED : FABRIC_FINISHED);
         assert_int_equal(r.totals.deadlock_ps < FABRIC_MS, rows[i].deadlock);
         assert_int_equal(r.totals.deadlock_ps == FABRIC_NEVER, !rows[i].deadlock);
@@ -91,15 +97,22 @@ static void watchdog__breaks_it(void **state)
     (void)state;
     static const struct {
         enum fabric_watchdog action;
+        bool links; /* paused as a whole, for flows of two classes */
         bool cured;
     } rows[] = {
-        {WATCHDOG_DROP,    true },
-        {WATCHDOG_FORWARD, true },
-        {WATCHDOG_ALERT,   false}
+        {WATCHDOG_DROP,    false, true },
+        {WATCHDOG_FORWARD, false, true },
+        {WATCHDOG_ALERT,   false, false},
+        {WATCHDOG_DROP,    true,  true },
+        {WATCHDOG_FORWARD, true,  true },
+        {WATCHDOG_ALERT,   true,  false},
     };
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct rig r;
         ring(&r);
+        if (rows[i].links)
+            two_classes(&r);
+        r.config.switches.link_pause = rows[i].links;
         for (uint32_t w = 0; w < r.flows; w++)
             r.flow[w].bytes = 3 << 20;
         r.config.watchdog = rows[i].action;
