@@ -113,8 +113,9 @@ static void watchdog__breaks_it(void **state)
         if (rows[i].links)
             two_classes(&r);
         r.config.switches.link_pause = rows[i].links;
+        r.config.hosts.payload_bytes = 1024;
         for (uint32_t w = 0; w < r.flows; w++)
-            r.flow[w].bytes = 3 << 20;
+            r.flow[w].bytes = 4 << 20;
         r.config.watchdog = rows[i].action;
         r.config.hosts.timeout_ps = FABRIC_MS;
         r.config.detect_ps = 5 * FABRIC_MS;
