@@ -140,7 +140,7 @@ class Guest:
         for program in ("rxevm/vgold", "rxevm/vcm", "e2e/verify_rc"):
             shutil.copy(os.path.join(e2e.BUILD, "tests", program), self.share)
         start = [VM, "start", SCRATCH, "--netns", self.netns, "--mtu", str(self.mtu)]
-        status, text, errors = e2e.run([*start, "--share", self.share], BOOT_LIMIT_SECONDS)
+        status, text, errors = e2e.run([*start, "--nodes", "2", "--share", self.share], BOOT_LIMIT_SECONDS)
         demand(status == 0, f"guest does not boot: {text}{errors}")
         for lane in self.LANES:
             self.loops.append(

@@ -85,6 +85,34 @@ def path(guest):
     demand("RDMA WRITE" not in text and "PSN" not in text, text)
 
 
+def far(guest):
+    """The guest's memory is in two nodes: what is to be far from its CPU is bound to the second."""
+    told = record(guest, f"local {QUICK} --wait event --op write --size 4KiB --depth 1 --numa near,far")
+    good(told)
+    cases = [case["numa"] for case in told["cases"] if case["op"] == "write"]
+    demand(cases == ["near", "far"], f"{cases}")
+    job = guest.start("env LD_LIBRARY_PATH=/mnt/lab /mnt/lab/verbena lab local --wait event --op write "
+                      "--iterations 1000 --size 4KiB --depth 1 --numa far --timeout 60s")
+    look = "for p in /proc/[0-9]*; do grep -q verbena $p/comm && grep bind:1 $p/numa_maps; done 2>/dev/null; true"
+    bound = ""
+    while bound == "" and not job.ended():
+        bound = guest.start(look, lane="server").expect(LIMIT_SECONDS).strip()
+    demand(job.wait(LIMIT_SECONDS) == 0, job.text())
+    demand(bound != "", f"no slots are bound to node 1: {job.text()}")
+    demand(all("N1=" in line and "N0=" not in line for line in bound.splitlines()), bound)
+
+
+def experiments(guest):
+    """What they teach, of a NIC that is not ours: no lock lets torn content through."""
+    told = record(guest, "experiment torn --iterations 10 --size 4KiB --timeout 60s")
+    torn = told["experiments"][0]
+    demand(told["verdict"]["passed"] and torn["passed"] and torn["summary"], f"{told['verdict']}")
+    for trial in torn["trials"]:
+        counts = trial["source"]["counts"]
+        demand(counts["corrupt"] == 0, f"{trial}")
+        demand(trial["variant"] == "plain Read" or counts["torn"] == 0, f"{trial}")
+
+
 def planted(guest):
     job = guest.start("env LD_LIBRARY_PATH=/mnt/lab /mnt/lab/verbena lab local --wait event "
                       f"--op write,read {QUICK} --size 64 --depth 1 --plant stale-data --slots 4")
@@ -101,4 +129,6 @@ def cases(run, guest):
     run("lab_uc", unreliable, guest, "uc")
     run("lab_ud", unreliable, guest, "ud")
     run("lab_path", path, guest)
+    run("lab_far", far, guest)
+    run("lab_experiments", experiments, guest)
     run("lab_planted", planted, guest)

@@ -21,6 +21,7 @@
 #   --nic MODEL   virtio (default), e1000 or e1000e
 #   --netns NAME  network namespace on the host side (default rxevm; made when missing)
 #   --cpus N      virtual CPUs (default 1)      --mem MB   memory (default 512)
+#   --nodes N     the memory in that many NUMA nodes (default 1), the CPUs in the first
 #   --share DIR   show DIR in the guest as /mnt (9p)
 #   --append STR  more kernel command line words
 #   --no-wait     return at once
@@ -41,7 +42,7 @@ case $verb in -h|--help|help) usage; exit 0;; esac
 [ -d "$1" ] || die "no folder $1"
 S=$(cd "$1" && pwd); shift
 
-id=1 all=0 mtu=1500 dev=rxe nic=virtio ns=rxevm cpus=1 mem=512 share= append= wait=1 limit=60
+id=1 all=0 mtu=1500 dev=rxe nic=virtio ns=rxevm cpus=1 mem=512 nodes=1 share= append= wait=1 limit=60
 args=()
 while [ $# -gt 0 ]; do
     case $1 in
@@ -53,6 +54,7 @@ while [ $# -gt 0 ]; do
     --netns) ns=$2; shift 2;;
     --cpus) cpus=$2; shift 2;;
     --mem) mem=$2; shift 2;;
+    --nodes) nodes=$2; shift 2;;
     --share) share=$(realpath "$2"); shift 2;;
     --append) append=$2; shift 2;;
     --no-wait) wait=0; shift;;
@@ -216,12 +218,19 @@ start)
     if [ -n "$share" ]; then
         fs=(-virtfs "local,path=$share,mount_tag=hostshare,security_model=none"); shareword="rxe.share=yes"
     fi
+    numa=()
+    if [ "$nodes" -gt 1 ]; then
+        for i in $(seq 0 $((nodes - 1))); do
+            cpu=; if [ "$i" = 0 ]; then cpu=",cpus=0-$((cpus - 1))"; fi
+            numa+=(-object "memory-backend-ram,id=m$i,size=$((mem / nodes))M" -numa "node,nodeid=$i,memdev=m$i$cpu")
+        done
+    fi
     # vnet_hdr=off: no checksum or segmentation offload, so that a capture shows
     # every frame as it would be on a cable.  romfile=: no PXE.
     (
         cd "$d"
         setsid ip netns exec "$ns" qemu-system-x86_64 -name "rxevm:$d" \
-            -machine pc,accel=tcg -cpu max -smp "$cpus" -m "$mem" \
+            -machine pc,accel=tcg -cpu max -smp "$cpus" -m "$mem" ${numa[@]+"${numa[@]}"} \
             -nodefaults -no-user-config -display none -no-reboot \
             -serial "file:$d/console.log" -pidfile "$d/qemu.pid" \
             -kernel "$kernel" -initrd "$S/initramfs.cpio" \
