@@ -42,7 +42,8 @@ case $verb in -h|--help|help) usage; exit 0;; esac
 [ -d "$1" ] || die "no folder $1"
 S=$(cd "$1" && pwd); shift
 
-id=1 all=0 mtu=1500 dev=rxe nic=virtio ns=rxevm cpus=1 mem=512 nodes=1 share= append= wait=1 limit=60
+id=1 all=0 mtu=1500 dev=rxe nic=virtio ns=rxevm cpus=1 mem=512 nodes=1
+share= append= wait=1 limit=60
 args=()
 while [ $# -gt 0 ]; do
     case $1 in
