@@ -13,7 +13,8 @@ enum { LINK_BEGIN_NS = 1000000 }; /* what the engine's clock says at first */
 /* What the peer gets. */
 struct link_sink {
     struct nic_sink nic; /* trains, where nothing is between */
-    void (*packet)(struct link_sink *sink, const struct rx_packet *packet);
+    void (*packet)(struct link_sink *sink, const struct rx_packet *packet,
+                   const struct nic_path *path); /* as the frame says */
 };
 
 /* NULL, or why this dialogue cannot be held here. */

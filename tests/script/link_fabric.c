@@ -16,8 +16,11 @@
 
 #include <cmocka.h>
 
+#include "base/bytes.h"
 #include "fabric/codec.h"
 #include "fabric/engine.h"
+#include "wire/net.h"
+#include "wire/opcode.h"
 #include "wire/roce.h"
 
 enum { HOST, PEER, BUSY_PS_BITS = 56, PACKETS = 4096 };
@@ -47,12 +50,10 @@ static bool readable(const struct step *st)
 
 const char *link_refuses(const struct dialogue *d)
 {
-    if (d->with.ud)
-        return "hosts of the fabric have connected pairs, no datagrams";
     for (const struct step *st = d->steps; st->kind != END; st++) {
         if (st->kind == TRAIN)
             return "a port of the fabric takes frames, it does not count trains";
-        if (st->kind == IN && (st->odd & ODD_V6) != 0)
+        if ((st->kind == IN && (st->odd & ODD_V6) != 0) || (st->kind == POST && st->ah == AH_OTHER))
             return "frames of the fabric are IPv4";
         if (st->kind == IN && !readable(st))
             return "no such frame can be read: wire/ drops it before the engine";
@@ -66,7 +67,15 @@ static void peer_receive(struct fabric *f, struct endpoint *e, uint32_t packet)
     (void)e;
     assert_true(codec_parse(f, packet, &rx));
     assert_true(rx.icrc_ok);
-    l.sink->packet(l.sink, &rx);
+    const uint8_t *roce = rx.payload - opcode_info(rx.h.bth.opcode)->header_bytes;
+    const struct nic_path path = {
+        .local = rx.src,
+        .remote = rx.dst,
+        .udp_sport = get_be16(roce - UDP_HEADER_BYTES),
+        .traffic_class = rx.traffic_class,
+        .hop_limit = rx.hop_limit,
+    };
+    l.sink->packet(l.sink, &rx, &path);
     packet_give(&f->pool, packet);
 }
 

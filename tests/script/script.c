@@ -133,6 +133,7 @@ static void check_train(const struct train *t)
 {
     uint32_t total = 0;
     check(t->packets >= 1 && t->packets <= TRAIN_MAX_PACKETS, "train of %u packets", t->packets);
+    check(t->qp == s.qp, "train of another QP");
     for (unsigned i = 0; i < t->packets; i++) {
         const struct train_packet *p = &t->packet[i];
         uint32_t bytes = roce_packet_bytes(p->h.bth.opcode, p->payload_bytes);
@@ -172,12 +173,14 @@ static void take_train(struct nic_sink *sink, const struct train *t)
 }
 
 /* The same behind a link that carries bytes. */
-static void take_packet(struct link_sink *sink, const struct rx_packet *from)
+static void take_packet(struct link_sink *sink, const struct rx_packet *from,
+                        const struct nic_path *path)
 {
     (void)sink;
     check(s.tail - s.head < QUEUE_PACKETS, "it sends and sends");
     struct packet *to = &s.queue[s.tail++ % QUEUE_PACKETS];
     to->h = from->h;
+    to->path = *path;
     to->bytes = from->payload_bytes;
     memcpy(to->payload, from->payload, from->payload_bytes);
     check(memcmp(&from->src, &our_addr, sizeof(our_addr)) == 0 &&

@@ -60,8 +60,10 @@ static bool add_packet(struct qp *qp, struct train *t)
         fail_in_order(qp, WC_LOC_LEN_ERR);
         return false;
     }
-    if (t->packets == 0)
+    if (t->packets == 0) {
         train_begin(t, &d->path);
+        t->qp = qp;
+    }
     uint16_t spans_max = w->num_sge > 1 ? w->num_sge : 1;
     if (!nic_path_equal(t->path, &d->path) || !same_slot(t, d->qpn) ||
         !train_fits(t, roce_packet_bytes(opcode, w->length), spans_max))
@@ -98,7 +100,6 @@ const struct nic_path *datagram_target(const struct qp *qp, uint32_t *qpn)
 bool datagram_next(struct qp *qp, struct train *t)
 {
     train_begin(t, NULL);
-    t->qp = qp;
     if (qp->state != QP_STATE_RTS)
         return false;
     unreliable_skip_flushed(qp);
