@@ -119,16 +119,22 @@ void congestion_lost(struct qp *qp)
 }
 
 /* The algorithms by round-trip times go below what is of use where a packet is large. */
-static uint64_t rate_now(struct congestion *g, uint64_t now_ns)
+static uint64_t rate_now(struct qp *qp, uint64_t now_ns)
 {
+    struct congestion *g = qp->congestion;
     uint64_t rate = cc_rate(&g->cc, &g->params, now_ns);
+    bool slowed = rate < g->params.line_bps;
+    if (slowed != g->slowed) {
+        g->slowed = slowed;
+        nic_count(qp->nic, slowed ? COUNTER_rp_slowed : COUNTER_rp_recovered, 1);
+    }
     return rate > g->params.min_bps ? rate : g->params.min_bps;
 }
 
 bool congestion_open(struct qp *qp, uint64_t now_ns, struct train *t, bool waits)
 {
     struct congestion *g = qp->congestion;
-    uint64_t rate = rate_now(g, now_ns);
+    uint64_t rate = rate_now(qp, now_ns);
     if (rate >= g->params.line_bps)
         return true;
     if (g->free_ns > now_ns) {
@@ -192,7 +198,7 @@ void congestion_sent(struct qp *qp, uint64_t now_ns, struct train *t)
     cc_sent(&g->cc, &g->params, now_ns, bytes);
     if (cc_wants_rtt(&g->params))
         probe_if_due(qp, now_ns);
-    uint64_t rate = rate_now(g, now_ns);
+    uint64_t rate = rate_now(qp, now_ns);
     if (rate >= g->params.line_bps)
         return;
     struct bth *last = &t->packet[t->packets - 1].h.bth;

@@ -43,6 +43,7 @@ enum congestion_due {
 /* Of a QP that has it; behind the QP in memory. */
 struct congestion {
     uint8_t unanswered;      /* probes in a row */
+    bool slowed;             /* its rate was below its line when it was last asked for */
     uint32_t cnps;           /* obeyed */
     struct nic_path path;    /* of what it sends: that of the attributes, with ECT */
     struct cc_params params; /* of this QP's line */

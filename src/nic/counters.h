@@ -59,7 +59,9 @@
     X(np_rtt_answers)             /* probes of the round-trip time answered */                     \
     X(rp_rtt_probes)              /* such probes sent */                                           \
     X(rp_rtt_handled)             /* and their answers */                                          \
-    X(rp_rtt_ignored)             /* answers that nobody waited for */
+    X(rp_rtt_ignored)             /* answers that nobody waited for */                             \
+    X(rp_slowed)                  /* QPs whose rate went below their line */                       \
+    X(rp_recovered)               /* and came back to it */
 
 enum nic_counter {
 #define X(name) COUNTER_##name,

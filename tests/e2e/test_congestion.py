@@ -9,12 +9,14 @@ roce_pcap.
 """
 
 import os
+import subprocess
 import sys
 import tempfile
 
 import e2e
 import roce_pcap
 from e2e import Namespaces, Side, demand
+from marking_link import MarkingLink
 
 HOST = "127.0.0.1"
 CNP, CNP_TOS = 0x81, 48 << 2
@@ -123,7 +125,80 @@ def over_a_link(gid):
         return f"{check_cnps(ends)}, of {'a queue' if queued else 'a fault'}"
 
 
+class Flow:
+    """A queue pair of marked_flow.c, whose messages go when we say so."""
+
+    NAMES = ("cnps", "slowed", "recovered")
+
+    def __init__(self, process):
+        self.process, self.rounds = process, 0
+
+    def send(self, messages):
+        """What the sender's engine has counted when they are there."""
+        self.rounds += 1
+        self.process.popen.stdin.write(f"{messages}\n".encode())
+        self.process.popen.stdin.flush()
+        ended = self.process.popen.poll
+        e2e.wait_until(
+            lambda: self.process.text().count("\n") == self.rounds or ended() is not None,
+            SECONDS,
+            f"{messages} messages",
+        )
+        demand(ended() is None, f"it has ended: {self.process.tail()}")
+        return dict(zip(self.NAMES, map(int, self.process.text().splitlines()[-1].split())))
+
+    def until(self, done, what):
+        """Sends until the counters say so; time is what a rate comes back by."""
+        seen = [self.send(1)]
+
+        def enough():
+            seen.append(self.send(1))
+            return done(seen[-1])
+
+        try:
+            e2e.wait_until(enough, SECONDS, what)
+        except e2e.Failed as failure:
+            raise e2e.Failed(f"{failure}: {seen[0]}, then {seen[-1]}") from None
+        return seen[-1]
+
+
+def check_flow(net, flow):
+    """Marks make CNPs, by which the sender is slowed down; without marks it comes back, and stays."""
+    seen = flow.send(50)
+    demand(seen == {"cnps": 0, "slowed": 0, "recovered": 0}, f"before any mark: {seen}")
+    for turn in (1, 2):
+        net.marks = True
+        slow = flow.until(lambda c: c["slowed"] > c["recovered"] and c["cnps"] > turn, "CNPs")
+        demand(slow["slowed"] >= turn and net.count >= slow["cnps"], f"{slow}, {net.count} marks")
+        net.marks = False
+        back = flow.until(lambda c: c["slowed"] == c["recovered"], "back at the line")
+        demand(back["recovered"] > slow["recovered"], f"{slow}, then {back}")
+        calm = flow.send(50)
+        demand(calm == back, f"no mark, but {back}, then {calm}")
+    return f"{net.count} marks, {calm['cnps']} CNPs"
+
+
+def slows_and_recovers(gid):
+    with MarkingLink(1500) as net:
+        server, client = (net.side(i, gid) for i in range(2))
+        port, program = str(e2e.free_port()), os.path.join(e2e.PROGRAMS, "marked_flow")
+        for side in (server, client):
+            side.options = ["--cc", "dcqcn-paper"]
+        words = [program, "-d", server.device, "-g", str(gid), "-p", port]
+        with server.start(words) as there:
+            e2e.wait_until(lambda: there.listens(int(port)), 15, f"port {port}")
+            command = client.inside + e2e.on_nic(*words, net.V4[0], options=client.options)
+            with e2e.Process(command, stdin=subprocess.PIPE) as here:
+                told = check_flow(net, Flow(here))
+                here.popen.stdin.close()
+                here.expect()
+            there.expect()
+        return told
+
+
 def cases(tap):
+    for family, gid in (("ipv4", Namespaces.GID_V4), ("ipv6", Namespaces.GID_V6)):
+        tap.run(f"slows_and_recovers_{family}", slows_and_recovers, gid)
     e2e.need("tshark")
     tap.run("case_L6__marked_ipv4", marked, 0)
     tap.run("case_119__marked_ipv6", marked, 1)

@@ -159,6 +159,35 @@ static void sent__adds_up(void **state)
     objects_destroy(&o);
 }
 
+/* Each fall below the line is one, however deep, and each return. */
+static void open__tells_of_falls(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t mbps;
+        unsigned slowed, recovered;
+    } rows[] = {
+        {8000, 0, 0},
+        {4000, 1, 0},
+        {8,    1, 0},
+        {7999, 1, 0},
+        {8000, 1, 1},
+        {8000, 1, 1},
+        {4000, 2, 1},
+        {8000, 2, 2},
+    };
+    begin("timely", 0, 0);
+    struct train *t = o.nic->train;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        o.qp->congestion->cc.rate_bps = rows[i].mbps * 1000000;
+        t->max_bytes = TRAIN_MAX_BYTES;
+        congestion_open(o.qp, START + i, t, false);
+        assert_int_equal(counters_get(&o.nic->counters, COUNTER_rp_slowed), rows[i].slowed);
+        assert_int_equal(counters_get(&o.nic->counters, COUNTER_rp_recovered), rows[i].recovered);
+    }
+    objects_destroy(&o);
+}
+
 /* Of a QP that has nothing to send no deadline is left. */
 static void open__nothing_waits(void **state)
 {
@@ -184,6 +213,7 @@ int main(void)
         cmocka_unit_test(path__says_ect),
         cmocka_unit_test(open__after_what_was_sent),
         cmocka_unit_test(sent__adds_up),
+        cmocka_unit_test(open__tells_of_falls),
         cmocka_unit_test(open__nothing_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

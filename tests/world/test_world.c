@@ -220,7 +220,8 @@ static int run_all(uint64_t from, uint64_t seeds, unsigned digits, const char *l
     failed += report(++number, ok, "world__with_rate_limits");
     ok = run_group(from | MARKED_SEEDS, seeds / MARKED_PARTS);
     if (ok && seeds >= SEEDS_DEFAULT &&
-        (world.cnps == 0 || world.slowed == 0 || world.counter[COUNTER_rp_rtt_handled] == 0)) {
+        (world.cnps == 0 || world.slowed == 0 || world.counter[COUNTER_rp_rtt_handled] == 0 ||
+         world.counter[COUNTER_rp_slowed] == 0 || world.counter[COUNTER_rp_recovered] == 0)) {
         comment("nothing was ever slowed down by a CNP, or by a round trip");
         ok = false;
     }
