@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import sqlite3
 import sys
 import tempfile
@@ -194,6 +195,48 @@ def verdicts():
     demand("reuse before the acknowledgement" in out, out)
 
 
+def listeners():
+    """Ports where processes of the lab listen."""
+    with open("/proc/net/tcp", encoding="ascii") as four, \
+            open("/proc/net/tcp6", encoding="ascii") as six:
+        rows = [row.split() for row in [*four, *six]]
+    ports = {f"socket:[{row[9]}]": int(row[1].rpartition(":")[2], 16)
+             for row in rows if row[3] == e2e.TCP_LISTEN}
+    found = set()
+    for pid in mine():
+        try:
+            names = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        except OSError:
+            continue  # it has ended, or closed one
+        found |= {ports[name] for name in names if name in ports}
+    return found
+
+
+def strangers():
+    """Whoever connects to rank 0, or to the target of a meeting, and says rubbish or nothing, costs
+    nothing."""
+    came, sockets = set(), []
+
+    def come():
+        for port in listeners() - came:
+            for rubbish in (b"", b"GET / ", b"verb-lab" * 20):
+                try:
+                    sockets.append(socket.create_connection(("127.0.0.1", port), 1))
+                    sockets[-1].sendall(rubbish)
+                    came.add(port)
+                except OSError:
+                    pass  # the meeting is over
+        return process.popen.poll() is not None
+
+    with Process([*MPIRUN, "-np", "2", *LAB, *SMALL, "--iterations", "3000"], env=ENV) as process:
+        wait_until(come, LIMIT_SECONDS, "the end")
+        demand(process.wait(10) == 0 and "Verdict: passed" in process.both(), process.both())
+    for each in sockets:
+        each.close()
+    demand(came, "no stranger came")
+    return f"at {len(came)} ports"
+
+
 def progress():
     """mpirun's terminal sees which round it is, though the ranks have a pipe to mpirun."""
     command = [*MPIRUN, "-np", "3", *LAB, *SMALL]
@@ -362,6 +405,7 @@ def cases(tap):
     one("browser", in_browser, tap)
     one("verdicts", verdicts)
     one("host_name", host_name)
+    one("strangers", strangers)
     one("progress", progress)
     one("refused", refused)
     one("without_launcher", without_launcher)
