@@ -6,6 +6,7 @@ checks every byte, small fixed exchanges, and connections by rdma_cm; our side c
 IPv4 and IPv6, path MTU 1024 and 4096, with and without faults. The two roles run side by side, each
 in a thread and with a lane of the guest. `--write` writes the table of docs/interop.md."""
 
+import collections
 import os
 import re
 import subprocess
@@ -30,13 +31,18 @@ UNTABLED = ("txfail", "VLAN")
 # Code of half a second. On a busy machine an emulated guest now and then does nothing for as long
 # as the usual 67 ms times 8: seen are gaps of 1 s, after which it answers everything at once.
 ACK_TIMEOUT = "17"
-BAD = "drop=1%,dup=1%,reorder=1%:200us"
+# What our side is started with, and its name in the table.
+BAD = ({"VERBENA_FAULT": "drop=1%,dup=1%,reorder=1%:200us,seed=5"}, "faults")
+# Traffic class 3 is "congestion experienced": all that comes makes us send CNPs, which soft-RoCE does
+# not know; nor does it know our probes of the round-trip time. Neither may do any harm.
+CNPS = ({"VERBENA_CC": "dcqcn-paper"}, "CNPs")
+PROBES = ({"VERBENA_CC": "ztr-target"}, "probes")
 # GIDs: ours as address, the guest's as index.
 GIDS = {
     "IPv4": (Guest.OUR_V4, Guest.GUEST_GID_V4),
     "IPv6": ("fd88::1", Guest.GUEST_GID_V6),
 }
-# Name, program and options, transport, IP, path MTU, faults.
+# Name, program and options, transport, IP, path MTU, what is set.
 PROGRAMS = [
     ("pingpong", "ibv_rc_pingpong -n 50", "RC", "IPv4", 1024, None),
     ("pingpong", "ibv_rc_pingpong -n 50", "RC", "IPv6", 1024, None),
@@ -57,6 +63,10 @@ PROGRAMS = [
     ("write_bw_bad", "ib_write_bw -n 50 -s 16384", "RC", "IPv4", 1024, BAD),
     ("read_bw_bad", "ib_read_bw -n 30 -s 16384", "RC", "IPv4", 1024, BAD),
     ("send_bw_bad", "ib_send_bw -n 50 -s 16384", "RC", "IPv4", 1024, BAD),
+    ("write_bw_cnps", "ib_write_bw -n 50 -s 16384 --tclass=3", "RC", "IPv4", 1024, CNPS),
+    ("send_bw_cnps", "ib_send_bw -n 50 -s 16384 --tclass=3", "RC", "IPv6", 1024, CNPS),
+    ("read_bw_probes", "ib_read_bw -n 50 -s 16384", "RC", "IPv4", 1024, PROBES),
+    ("write_bw_probes", "ib_write_bw -n 50 -s 16384", "RC", "IPv6", 4096, PROBES),
     ("ud_pingpong", "ibv_ud_pingpong -n 50", "UD", "IPv4", 4096, None),
     ("ud_pingpong_events", "ibv_ud_pingpong -n 50 -e -s 4096", "UD", "IPv6", 4096, None),
     ("ud_send_lat", "ib_send_lat -n 50 -s 16 -c UD", "UD", "IPv4", 4096, None),
@@ -70,14 +80,27 @@ PROGRAMS = [
 ]
 
 
-def program_row(name, line, transport, family, mtu, fault):
+def program_row(name, line, transport, family, mtu, setting):
     words = line.split()
-    what = words[0] + (" -e" if "-e" in words else "") + (", faults" if fault else "")
+    what = words[0] + (" -e" if "-e" in words else "") + (f", {setting[1]}" if setting else "")
     return Row(what, transport, "TCP", family, mtu, name)
 
 
+def check_congestion(we_are, line, setting, counters):
+    """That there were CNPs and probes at all, and that nothing went wrong because of them."""
+    count = collections.Counter()
+    count.update({name: int(n) for name, n in re.findall(r"^(\w+) (\d+)\b", counters, re.M)})
+    if setting is CNPS:
+        demand(0 < count["np_cnp_sent"] <= count["np_ecn_marked_roce_packets"], counters)
+        demand(count["rp_cnp_handled"] == 0, f"it knows CNPs?\n{counters}")
+    if setting is PROBES:
+        sends = (we_are == "client") != ("_read_" in line)
+        demand(not sends or count["rp_rtt_probes"] > 0, counters)
+        demand(count["rp_rtt_handled"] == 0, f"it answers probes?\n{counters}")
+
+
 def program(play, we_are, what):
-    _, line, transport, family, mtu, fault = what
+    _, line, transport, family, mtu, setting = what
     port = next(play.ports)
     name, *options = line.split()
     gids = GIDS[family]
@@ -93,7 +116,7 @@ def program(play, we_are, what):
     if name.endswith("_pingpong") and "-e" not in options:
         theirs.append("-e")  # a guest that does not spin answers in time
     env = {"VERBENA_STATS": os.path.join(play.folder, f"{port}.stats")}
-    env.update({"VERBENA_FAULT": f"{fault},seed=5"} if fault else {})
+    env.update(setting[0] if setting else {})
     status, text, other, told = play.guest.pair(we_are, ours, " ".join(theirs), port, env)
     both = f"--- we printed\n{text}\n--- the guest printed\n{told}"
     with open(env["VERBENA_STATS"], encoding="ascii") as file:
@@ -101,6 +124,7 @@ def program(play, we_are, what):
     demand(status == 0 and other == 0, f"exit codes {status}, {other}\n{both}\n{counters}")
     wrong = kernel_dialogues.BAD_COUNTERS.findall(counters)
     demand(not wrong, f"counted: {wrong}\n{counters}")
+    check_congestion(we_are, line, setting, counters)
     if name == "verify_rc":
         demand("all right" in text and "all right" in told, both)
 
