@@ -28,6 +28,7 @@ struct subject {
     const json_t *c;       /* the case or trial */
     const json_t *m;       /* the measure; NULL for what is of the whole */
     const json_t *meeting; /* of two of many ranks; NULL where there are but two ends */
+    const json_t *like;    /* other runs like the first */
 };
 
 static const json_t *get(const json_t *o, const char *name)
@@ -189,21 +190,47 @@ struct cell {
     struct lab_figure tcp; /* what the ratio to TCP changed by; value 0: there is none */
 };
 
-static struct cell compare(const json_t *first, const json_t *record, const struct subject *s)
+/* A figure of a run, and TCP's of the same measure; value 0: there is none. */
+struct both {
+    struct lab_figure own, tcp;
+};
+
+static struct both both_of(const json_t *record, const struct subject *s)
 {
-    const json_t *c = find_case(record, s), *x = find_tcp(first, s), *y = find_tcp(record, s);
+    const json_t *c = find_case(record, s), *x = find_tcp(record, s);
     const json_t *m = s->m == NULL ? NULL : find_measure(c, s);
-    struct lab_figure before = figure_of(s->c, s->m, s->figure);
-    struct cell cell = {.figure = figure_of(c, m, s->figure)};
-    cell.ratio = change(before, cell.figure, s->figure);
+    struct both b = {.own = figure_of(c, m, s->figure)};
     /* The measure that TCP has, too. */
     bool told = s->figure == THROUGHPUT || (s->m != NULL && s->m == last_measure(s->c));
-    if (s->part != CASES || x == NULL || y == NULL || x == s->c || !told)
-        return cell;
-    struct lab_figure tcp = change(figure_of(x, last_measure(x), s->figure),
-                                   figure_of(y, last_measure(y), s->figure), s->figure);
-    cell.tcp = lab_noise_ratio(cell.ratio, tcp);
-    return cell;
+    if (s->part == CASES && x != NULL && !same_case(x, s->c) && told)
+        b.tcp = figure_of(x, last_measure(x), s->figure);
+    return b;
+}
+
+/* What runs like the first have; the first is one of them. */
+struct like {
+    unsigned count;
+    double own[LAB_NOISE_MAX_RUNS], over_tcp[LAB_NOISE_MAX_RUNS];
+};
+
+static void add_like(struct like *l, struct both b)
+{
+    if (l->count == LAB_NOISE_MAX_RUNS)
+        return;
+    l->own[l->count] = b.own.value;
+    l->over_tcp[l->count++] = b.tcp.value > 0 ? b.own.value / b.tcp.value : 0;
+}
+
+static struct cell compare(struct both before, struct both after, const struct like *l,
+                           enum figure f)
+{
+    struct lab_figure ratio = change(before.own, after.own, f);
+    struct lab_figure tcp = change(before.tcp, after.tcp, f);
+    return (struct cell){
+        .figure = after.own,
+        .ratio = lab_noise_between(ratio, l->own, l->count),
+        .tcp = lab_noise_between(lab_noise_ratio(ratio, tcp), l->over_tcp, l->count),
+    };
 }
 
 static json_t *rounded(double value, double steps)
@@ -266,15 +293,18 @@ static json_t *name_row(const struct subject *s)
 /* Nothing where no other run has the figure. */
 static void add_row(json_t *comparison, const json_t *records, const struct subject *s)
 {
-    const json_t *first = json_array_get(records, 0);
+    const struct both first = both_of(json_array_get(records, 0), s);
+    struct like like = {0};
     json_t *row = name_row(s), *record;
     struct cell *cells = calloc(json_array_size(records), sizeof(*cells));
     unsigned others = 0;
     size_t i;
     assert(cells != NULL);
+    add_like(&like, first);
+    json_array_foreach(s->like, i, record) add_like(&like, both_of(record, s));
     json_array_foreach(records, i, record)
     {
-        cells[i] = compare(first, record, s);
+        cells[i] = compare(first, both_of(record, s), &like, s->figure);
         others += i > 0 && cells[i].ratio.value > 0;
     }
     json_array_foreach(records, i, record)
@@ -335,19 +365,47 @@ static void add_host_differences(json_t *all, const json_t *records)
     json_decref(values);
 }
 
+/* Files, and what differs each time. */
+static bool is_aside(const char *name, const json_t *value)
+{
+    static const char *const never[] = {"json", "html", "db", "port", "type", "register_ns", "key"};
+    for (unsigned k = 0; k < sizeof(never) / sizeof(never[0]); k++)
+        if (strcmp(name, never[k]) == 0)
+            return true;
+    return json_is_object(value) || json_is_array(value);
+}
+
+static bool part_alike(const json_t *a, const json_t *b)
+{
+    const char *name;
+    json_t *value;
+    if (json_object_size(a) != json_object_size(b))
+        return false;
+    json_object_foreach((json_t *)a, name, value)
+    {
+        if (!is_aside(name, value) && !json_equal(value, get(b, name)))
+            return false;
+    }
+    return true;
+}
+
+bool lab_compare_alike(const json_t *a, const json_t *b)
+{
+    return get(b, "error") == NULL && part_alike(get(a, "settings"), get(b, "settings")) &&
+           part_alike(get(a, "source"), get(b, "source")) &&
+           part_alike(get(a, "target"), get(b, "target")) && same(a, b, "ranks");
+}
+
 /* Settings and circumstances that are not alike in all of the runs. */
 static void add_differences(json_t *all, const json_t *records, const char *part)
 {
-    static const char *const never[] = {"json", "html", "db", "port", "type", "register_ns", "key"};
     const char *name;
     json_t *value, *record;
     size_t i;
     json_object_foreach((json_t *)get(json_array_get(records, 0), part), name, value)
     {
-        bool differs = false, skip = json_is_object(value) || json_is_array(value);
+        bool differs = false, skip = is_aside(name, value);
         json_t *values = json_array();
-        for (unsigned k = 0; k < sizeof(never) / sizeof(never[0]); k++)
-            skip |= strcmp(name, never[k]) == 0;
         json_array_foreach(records, i, record)
         {
             json_t *other = json_object_get(get(record, part), name);
@@ -398,39 +456,41 @@ static void add_path_differences(json_t *all, const json_t *records, const struc
     json_decref(values);
 }
 
-static void add_case(json_t *comparison, const json_t *records, const json_t *meeting,
-                     const json_t *c)
+static void add_case(json_t *comparison, const json_t *records, const json_t *like,
+                     const json_t *meeting, const json_t *c)
 {
     size_t i;
     json_t *m;
     if (get(c, "path") != NULL) {
-        const struct subject path = {PATHS, DURATION, NULL, c, NULL, meeting};
+        const struct subject path = {PATHS, DURATION, NULL, c, NULL, meeting, like};
         add_row(comparison, records, &path);
         add_path_differences(json_object_get(comparison, "differences"), records, &path);
         return;
     }
     json_array_foreach(get(c, "measures"), i, m)
     {
-        add_row(comparison, records, &(struct subject){CASES, MEDIAN, NULL, c, m, meeting});
-        add_row(comparison, records, &(struct subject){CASES, P99, NULL, c, m, meeting});
+        add_row(comparison, records, &(struct subject){CASES, MEDIAN, NULL, c, m, meeting, like});
+        add_row(comparison, records, &(struct subject){CASES, P99, NULL, c, m, meeting, like});
     }
     if (is_figure(c))
-        add_row(comparison, records, &(struct subject){CASES, THROUGHPUT, NULL, c, NULL, meeting});
+        add_row(comparison, records,
+                &(struct subject){CASES, THROUGHPUT, NULL, c, NULL, meeting, like});
 }
 
-static void add_cases(json_t *comparison, const json_t *records, const struct lab_filter *f,
-                      const json_t *meeting, const json_t *cases)
+static void add_cases(json_t *comparison, const json_t *records, const json_t *like,
+                      const struct lab_filter *f, const json_t *meeting, const json_t *cases)
 {
     size_t i;
     json_t *c;
     json_array_foreach(cases, i, c)
     {
         if (lab_filter_has(f, c))
-            add_case(comparison, records, meeting, c);
+            add_case(comparison, records, like, meeting, c);
     }
 }
 
-static void add_experiment(json_t *comparison, const json_t *records, const json_t *x)
+static void add_experiment(json_t *comparison, const json_t *records, const json_t *like,
+                           const json_t *x)
 {
     const char *name = json_string_value(get(x, "name"));
     size_t i;
@@ -441,14 +501,15 @@ static void add_experiment(json_t *comparison, const json_t *records, const json
         if (name == NULL)
             continue;
         if (m != NULL) {
-            add_row(comparison, records, &(struct subject){TRIALS, MEDIAN, name, t, m, NULL});
-            add_row(comparison, records, &(struct subject){TRIALS, P99, name, t, m, NULL});
+            add_row(comparison, records, &(struct subject){TRIALS, MEDIAN, name, t, m, NULL, like});
+            add_row(comparison, records, &(struct subject){TRIALS, P99, name, t, m, NULL, like});
         }
-        add_row(comparison, records, &(struct subject){TRIALS, THROUGHPUT, name, t, NULL, NULL});
+        add_row(comparison, records,
+                &(struct subject){TRIALS, THROUGHPUT, name, t, NULL, NULL, like});
     }
 }
 
-json_t *lab_compare_make(const json_t *records, const struct lab_filter *f)
+json_t *lab_compare_make(const json_t *records, const json_t *like, const struct lab_filter *f)
 {
     const json_t *first = json_array_get(records, 0);
     json_t *runs = json_array(), *differences = json_array(), *record, *c;
@@ -456,18 +517,21 @@ json_t *lab_compare_make(const json_t *records, const struct lab_filter *f)
                                    "version", LAB_COMPARE_VERSION, "runs", runs, "differences",
                                    differences, "rows", json_array());
     size_t i;
+    json_t *numbers = json_array();
     json_array_foreach(records, i, record) json_array_append_new(runs, run_json(record));
+    json_array_foreach(like, i, record) json_array_append(numbers, json_object_get(record, "run"));
+    json_object_set_new(comparison, "like", numbers);
     add_differences(differences, records, "settings");
     add_differences(differences, records, "source");
     add_differences(differences, records, "target");
     add_host_differences(differences, records);
-    add_cases(comparison, records, f, NULL, get(first, "cases"));
+    add_cases(comparison, records, like, f, NULL, get(first, "cases"));
     json_array_foreach(get(first, "meetings"), i, c)
-        add_cases(comparison, records, f, c, get(get(c, "run"), "cases"));
+        add_cases(comparison, records, like, f, c, get(get(c, "run"), "cases"));
     json_array_foreach(get(first, "experiments"), i, c)
     {
         if (lab_filter_has_experiments(f))
-            add_experiment(comparison, records, c);
+            add_experiment(comparison, records, like, c);
     }
     return comparison;
 }
@@ -551,6 +615,28 @@ static void print_counts(FILE *out, const json_t *run)
     fputc('\n', out);
 }
 
+/* What is known of how much runs alike vary. */
+static void print_like(FILE *out, const json_t *comparison)
+{
+    const json_t *like = get(comparison, "like"), *run;
+    long long first = json_integer_value(get(json_array_get(get(comparison, "runs"), 0), "run"));
+    size_t n = json_array_size(like);
+    if (n + 1 < LAB_NOISE_RUNS) {
+        fprintf(out,
+                "The history has no %d other runs before these that are like run %lld, so what the "
+                "machine changes by from one run to the next is not known: + and - are of these "
+                "runs alone.\n",
+                LAB_NOISE_RUNS - 1, first);
+        return;
+    }
+    fprintf(out, "What runs like run %lld vary by is in the noise:", first);
+    for (size_t i = 0; i < n; i++) {
+        run = json_array_get(like, i);
+        fprintf(out, "%s %lld", i > 0 ? "," : "", (long long)json_integer_value(run));
+    }
+    fputs(".\n", out);
+}
+
 int lab_compare_write(const json_t *comparison, FILE *out)
 {
     const json_t *runs = get(comparison, "runs");
@@ -586,6 +672,7 @@ int lab_compare_write(const json_t *comparison, FILE *out)
         "?: these runs cannot tell, more messages may.\n",
         (long long)json_integer_value(get(json_array_get(runs, 0), "run")),
         LAB_NOISE_CHANGE_PERCENT);
+    print_like(out, comparison);
     json_array_foreach(runs, i, run)
     {
         if (i > 0)

@@ -17,6 +17,7 @@
 #include "lab/lab_compare.h"
 #include "lab/lab_html.h"
 #include "lab/lab_matrix.h"
+#include "lab/lab_noise.h"
 #include "lab/lab_output.h"
 #include "lab/lab_path.h"
 #include "lab/lab_record.h"
@@ -349,6 +350,59 @@ static json_t *read_records(struct history *h, const json_t *runs)
     return records;
 }
 
+static bool is_named(const json_t *records, int64_t run)
+{
+    size_t i;
+    json_t *r;
+    json_array_foreach(records, i, r)
+    {
+        if (json_integer_value(json_object_get(r, "run")) == run)
+            return true;
+    }
+    return false;
+}
+
+/* Runs like the first before the last of those that are compared: those before the first, the
+ * newest at first, then those after it. */
+static json_t *read_like(struct history *h, const json_t *records)
+{
+    enum { MAX_LOOKS = 40 };
+    const struct lab_filter any = {0};
+    const json_t *first = json_array_get(records, 0);
+    json_int_t at = json_integer_value(json_object_get(first, "run")), last = at;
+    json_t *like = json_array(), *rows = lab_store_list(&h->store, &any), *r;
+    size_t i, n = json_array_size(rows), before = 0, looks = 0;
+    json_array_foreach(records, i, r)
+    {
+        json_int_t run = json_integer_value(json_object_get(r, "run"));
+        last = run > last ? run : last;
+    }
+    while (before < n &&
+           json_integer_value(json_object_get(json_array_get(rows, before), "run")) < at)
+        before++;
+    for (i = 0; i < n && looks < MAX_LOOKS && json_array_size(like) < LAB_NOISE_MAX_RUNS - 1; i++) {
+        const json_t *row = json_array_get(rows, i < before ? before - 1 - i : i);
+        int64_t run = json_integer_value(json_object_get(row, "run"));
+        if (run > last || is_named(records, run))
+            continue;
+        json_t *record = lab_store_record(&h->store, run);
+        if (record != NULL && lab_compare_alike(first, record))
+            json_array_append(like, record);
+        json_decref(record);
+        looks++;
+    }
+    json_decref(rows);
+    return like;
+}
+
+static json_t *compare(struct history *h, const json_t *records)
+{
+    json_t *like = read_like(h, records);
+    json_t *comparison = lab_compare_make(records, like, &h->filter);
+    json_decref(like);
+    return comparison;
+}
+
 static int show_list(struct history *h)
 {
     json_t *runs = lab_store_list(&h->store, &h->filter), *page = NULL;
@@ -361,7 +415,7 @@ static int show_list(struct history *h)
                                               "one, name it");
         }
         json_t *records = read_records(h, runs);
-        page = records == NULL ? NULL : lab_compare_make(records, &h->filter);
+        page = records == NULL ? NULL : compare(h, records);
         json_decref(records);
     }
     json_t *list = json_pack("{s:s,s:i,s:o}", "record", "verbena lab history", "version",
@@ -383,7 +437,7 @@ static int show_runs(struct history *h)
         const json_t *record = json_array_get(records, 0);
         code = write_all(h, record, record, write_run);
     } else {
-        json_t *comparison = lab_compare_make(records, &h->filter);
+        json_t *comparison = compare(h, records);
         code = write_all(h, comparison, comparison, lab_compare_write);
         json_decref(comparison);
     }

@@ -6,7 +6,8 @@
 
 (() => {
     const { data, format, head, section, table, choice, chart, el } = report;
-    const { runs, rows, differences } = data;
+    const { runs, rows, differences, like } = data;
+    const LIKE_RUNS = 3; /* others that it takes */
     const ROW_PIXELS = 26;
     const MARKS = ["better", "same", "worse", "unknown"];
     const WORDS = { better: "better", same: "the same", worse: "worse", unknown: "cannot be told" };
@@ -78,6 +79,14 @@
                 `Run ${last.run} against run ${runs[0].run}: ${last.better} figures better, ` +
                 `${last.worse} worse, ${last.same} the same, of ${last.unknown} it cannot be ` +
                 `told. ${against_tcp(last)}`,
+            findings: [
+                like.length < LIKE_RUNS
+                    ? `The history has no ${LIKE_RUNS} other runs before these that are like run ` +
+                      `${runs[0].run}: what the machine changes by from one run to the next is ` +
+                      "not known, and marks are of these runs alone."
+                    : `What runs ${like.join(", ")}, which are like run ${runs[0].run}, vary by ` +
+                      "is in the noise.",
+            ],
             tiles: MARKS.map((m) => ({ value: format.number(last[m]), label: WORDS[m] })),
         });
     }

@@ -18,6 +18,7 @@ static const double tail = 0.005; /* what lies beyond either bound: 99 % lie bet
 static const double student[] = {0,     63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499,
                                  3.355, 3.250,  3.169, 3.106, 3.055, 3.012, 2.977, 2.947};
 _Static_assert(sizeof(student) / sizeof(student[0]) >= LAB_BATCHES, "one for each number");
+_Static_assert((int)LAB_NOISE_MAX_RUNS <= (int)LAB_BATCHES, "here, too");
 
 static double number(const json_t *o, const char *name)
 {
@@ -176,6 +177,24 @@ struct lab_figure lab_noise_ratio(struct lab_figure over, struct lab_figure unde
     double ratio = over.value / under.value;
     return (struct lab_figure){ratio, ratio * exp(-hypot(down(over), up(under))),
                                ratio * exp(hypot(up(over), down(under)))};
+}
+
+struct lab_figure lab_noise_between(struct lab_figure ratio, const double *values, unsigned count)
+{
+    double sum = 0, off = 0;
+    unsigned n = 0;
+    for (unsigned i = 0; i < count && i < LAB_NOISE_MAX_RUNS; i++) {
+        sum += values[i] > 0 ? log(values[i]) : 0;
+        n += values[i] > 0;
+    }
+    if (n < LAB_NOISE_RUNS || ratio.value <= 0)
+        return ratio;
+    for (unsigned i = 0; i < count && i < LAB_NOISE_MAX_RUNS; i++)
+        off += values[i] > 0 ? pow(log(values[i]) - sum / n, 2) : 0;
+    /* Both runs have it, each of its own. */
+    double wide = student[n - 1] * sqrt(2 * off / (n - 1));
+    return (struct lab_figure){ratio.value, ratio.value * exp(-hypot(down(ratio), wide)),
+                               ratio.value * exp(hypot(up(ratio), wide))};
 }
 
 enum lab_mark lab_noise_mark(struct lab_figure ratio)

@@ -37,6 +37,11 @@ struct lab_figure lab_noise_throughput(const json_t *c);
 struct lab_figure lab_noise_single(double value);
 /* over / under. */
 struct lab_figure lab_noise_ratio(struct lab_figure over, struct lab_figure under);
+/* The ratio of two runs, with what runs alike vary by from one to the next, which none of them
+ * knows: values are those of count such runs, 0 where one has none. Fewer than LAB_NOISE_RUNS tell
+ * nothing. */
+enum { LAB_NOISE_RUNS = 4, LAB_NOISE_MAX_RUNS = 10 };
+struct lab_figure lab_noise_between(struct lab_figure ratio, const double *values, unsigned count);
 /* Of a ratio that is better when it is larger. */
 enum lab_mark lab_noise_mark(struct lab_figure ratio);
 

@@ -91,8 +91,23 @@ def compared():
     demand(marks <= {"same", "unknown"}, f"a run differs from itself: {marks}")
     p99 = [row["marks"] for row in comparison["rows"] if row["kind"] == "p99"]
     demand(p99 == [["unknown"] * 2] * 3, f"40 messages have no p99: {p99}")
+    demand("has no 3 other runs before these that are like run 1" in history("1", "2")[0], "like")
     out, _ = history("1", "4")
     demand("no case in common" in out, out)
+
+
+def alike(folder):
+    """Runs like the first, before the last that is compared, tell what the machine varies by."""
+    file = os.path.join(folder, "alike.db")
+    for number in range(1, 7):
+        extra = ["--iterations", "50"] if number == 3 else []
+        lab("local", *QUICK, "--baseline", "off", "--db", file, *extra)
+    out, _ = history("4", "6", "--db", file, "--json", "-")
+    demand(json.loads(out)["like"] == [2, 1, 5], out[-300:])
+    out, _ = history("5", "6", "--db", file)
+    demand("What runs like run 5 vary by is in the noise: 4, 2, 1." in out, out[-600:])
+    out, _ = history("3", "6", "--db", file, "--json", "-")
+    demand(json.loads(out)["like"] == [], out[-300:])
 
 
 def batches():
@@ -270,6 +285,7 @@ def main():
         if tap.run("kept", kept):
             for case in (filters, dates, shown_again, compared, batches, broken_off):
                 tap.run(case.__name__, case)
+            tap.run("alike", alike, folder)
             tap.run("teams_apart", teams_apart, folder)
             tap.run("others_compared", others_compared, folder)
             tap.run("browser", in_browser, tap, folder)

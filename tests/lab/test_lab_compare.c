@@ -64,7 +64,7 @@ static json_t *made_record(int run, long long tcp_ns, long long write_ns, int wi
 
 static json_t *compare(json_t *a, json_t *b, const struct lab_filter *f)
 {
-    json_t *records = json_pack("[o,o]", a, b), *comparison = lab_compare_make(records, f);
+    json_t *records = json_pack("[o,o]", a, b), *comparison = lab_compare_make(records, NULL, f);
     json_decref(records);
     return comparison;
 }
@@ -313,6 +313,70 @@ static void has_words(const json_t *comparison, const char *const *words, unsign
     free(text);
 }
 
+/* Runs alike that vary by themselves: what is within that is no change. */
+static void lab_compare_make__runs_alike_vary(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned count;
+        long long tcp[3], write[3], after; /* of runs alike; TCP stays 1000 */
+        const char *mark, *tcp_mark;
+    } rows[] = {
+        {0, {0},                {0},                1200, "worse",   "worse"  },
+        {2, {1000, 1000},       {1200, 900},        1200, "worse",   "worse"  }, /* too few to tell */
+        {3, {1000, 1000, 1000}, {1000, 1000, 1000}, 1200, "worse",   "worse"  },
+        {3, {1000, 1000, 1000}, {1100, 900, 1000},  1200, "unknown", "unknown"},
+        {3, {1000, 1000, 1000}, {1010, 990, 1000},  1200, "worse",   "worse"  },
+        {3, {1000, 1000, 1000}, {1100, 900, 1000},  4000, "worse",   "worse"  },
+        {3, {1100, 900, 1000},  {1100, 900, 1000},  1300, "unknown", "worse"  }, /* TCP does, too */
+    };
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        json_t *records = json_pack("[o,o]", made_record(1, 1000, 1000, 0),
+                                    made_record(9, 1000, rows[i].after, 0)),
+               *like = json_array();
+        for (unsigned k = 0; k < rows[i].count; k++)
+            json_array_append_new(like,
+                                  made_record(2 + (int)k, rows[i].tcp[k], rows[i].write[k], 0));
+        json_t *c = lab_compare_make(records, like, &all);
+        const json_t *row = row_of(c, "write", "median");
+        if (strcmp(mark(row), rows[i].mark) != 0 || strcmp(tcp_mark(row), rows[i].tcp_mark) != 0)
+            fail_msg("row %u: %s, %s", i, mark(row), tcp_mark(row));
+        assert_int_equal(json_array_size(json_object_get(c, "like")), rows[i].count);
+        json_decref(c);
+        json_decref(records);
+        json_decref(like);
+    }
+}
+
+static void lab_compare_alike__same_settings_and_ends(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *change; /* of the second, in JSON */
+        bool alike;
+    } rows[] = {
+        {"{}",                                                      true },
+        {"{\"settings\": {\"size\": \"64\", \"json\": \"other\"}}", true },
+        {"{\"cases\": []}",                                         true },
+        {"{\"settings\": {\"size\": \"65\", \"json\": \"a\"}}",     false},
+        {"{\"settings\": {\"size\": \"64\"}}",                      false},
+        {"{\"source\": {\"host\": \"other\"}}",                     false},
+        {"{\"target\": {\"host\": \"other\"}}",                     false},
+        {"{\"ranks\": []}",                                         false},
+        {"{\"error\": \"it broke off\"}",                           false},
+    };
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        json_t *a = made_record(1, 1000, 1000, 0), *b = made_record(1, 1000, 2000, 0);
+        json_t *changed = json_loads(rows[i].change, 0, NULL);
+        json_object_update(b, changed);
+        if (lab_compare_alike(a, b) != rows[i].alike)
+            fail_msg("row %u", i);
+        json_decref(a);
+        json_decref(b);
+        json_decref(changed);
+    }
+}
+
 /* Three ranks, of which two pairs were measured. */
 static json_t *many_record(int run, const char *host, long long first_ns, long long second_ns)
 {
@@ -401,6 +465,8 @@ int main(void)
         cmocka_unit_test(lab_compare_make__tells_change_from_noise),
         cmocka_unit_test(lab_compare_make__cannot_tell),
         cmocka_unit_test(lab_compare_make__of_many_ranks),
+        cmocka_unit_test(lab_compare_make__runs_alike_vary),
+        cmocka_unit_test(lab_compare_alike__same_settings_and_ends),
         cmocka_unit_test(lab_compare_make__experiments_and_paths),
         cmocka_unit_test(lab_compare_write__names_teams_and_places),
         cmocka_unit_test(lab_compare_make__knows_what_is_better),

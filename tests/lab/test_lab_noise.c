@@ -292,6 +292,32 @@ static void lab_noise_ratio__puts_both_together(void **state)
     assert_true(lab_noise_single(0).value == 0);
 }
 
+static void lab_noise_between__of_runs_alike(void **state)
+{
+    (void)state;
+    static const struct {
+        double values[4];
+        unsigned count;
+        double wide; /* high over value */
+    } rows[] = {
+        {{0},                  0, 1    },
+        {{100, 200, 400},      3, 1    }, /* too few */
+        {{100, 100, 100, 100}, 4, 1    },
+        {{100, 0, 110, 90},    4, 1    }, /* one has no such figure */
+        {{100, 110, 100, 110}, 4, 1.576}, /* 5.841 * sqrt(2) * 0.0550 */
+    };
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct lab_figure f =
+            lab_noise_between((struct lab_figure){2, 2, 2}, rows[i].values, rows[i].count);
+        if (fabs(f.high / 2 - rows[i].wide) > 0.01 || fabs(f.low * f.high - 4) > 0.01)
+            fail_msg("row %u: %g to %g", i, f.low, f.high);
+    }
+    const double values[] = {100, 110, 100, 110};
+    struct lab_figure f = lab_noise_between((struct lab_figure){2, 0, INFINITY}, values, 4);
+    assert_true(f.low == 0 && isinf(f.high));
+    assert_true(lab_noise_between((struct lab_figure){0}, values, 4).value == 0);
+}
+
 static void lab_noise_effective__counts_what_is_alike_once(void **state)
 {
     (void)state;
@@ -360,6 +386,7 @@ int main(void)
         cmocka_unit_test(lab_noise_throughput__needs_batches),
         cmocka_unit_test(lab_noise_mark__rows),
         cmocka_unit_test(lab_noise_ratio__puts_both_together),
+        cmocka_unit_test(lab_noise_between__of_runs_alike),
         cmocka_unit_test(lab_noise_effective__counts_what_is_alike_once),
         cmocka_unit_test(lab_batches_due__equal_parts),
     };
