@@ -140,14 +140,15 @@ bool lab_report_is_trouble(const char *counter)
 /* What changed of the device's counters that tells of trouble. */
 static void print_trouble(FILE *out, const json_t *c, const char *side)
 {
+    char size[LAB_LABEL_BYTES], depth[LAB_LABEL_BYTES], way[LAB_LABEL_BYTES];
     const char *name;
     json_t *value;
     json_object_foreach(json_object_get(json_object_get(c, side), "counters"), name, value)
     {
         if (lab_report_is_trouble(name))
-            fprintf(out, "%s of %lld bytes at depth %lld, %s: %s %lld\n", text(c, "op"),
-                    integer(c, "size"), integer(c, "depth"), side, name,
-                    (long long)json_integer_value(value));
+            fprintf(out, "%s of %s at depth %s, %s, %s: %s %lld\n", text(c, "op"),
+                    lab_report_size(c, size), lab_report_depth(c, depth), lab_report_way(c, way),
+                    side, name, (long long)json_integer_value(value));
     }
 }
 

@@ -71,7 +71,7 @@ static void lab_report_write__has_all(void **state)
         " 0.25\n",
         "write      direct        1000B        1  source",
         "write      direct        1000B        1  target     0.00     1.00     0.00",
-        "write of 1000 bytes at depth 1, target: retransmitted_packets 3\n",
+        "write of 1000B at depth 1, direct, target: retransmitted_packets 3\n",
         "Verdict: passed; RDMA pays for this load",
     };
     struct lab_end e;
