@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Measures `verbena fabric run`: link-hops a second and CPU, and memory a host, at several sizes.
+"""Measures `verbena fabric run`: link-hops a second of CPU, memory a host, what a trace costs.
 
-    ./run bench-fabric                     all sizes, 5 rounds
+    ./run bench-fabric                     all that docs/performance.md has; medians of 5 rounds
     ./run bench-fabric --only 16 --rounds 3
-    ./run bench-fabric --trace             what a trace of everything costs in CPU
+    ./run bench-fabric --trace             what a trace costs in CPU, nothing else
 
 Medians, beside the time of a fixed loop (tests/bench/anchor.c) measured in the same rounds, so that
-figures of another hour or machine can be compared as ratios. Never a test. What making the fabric
-takes is measured apart and taken off.
+figures of another hour or machine can be compared as products. Kinds of hosts take turns within a
+round. Never a test. What making the fabric takes is measured apart and taken off. Output is
+Markdown, as the tables of docs/performance.md.
 """
 import argparse
 import os
@@ -17,20 +18,28 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LEAF = "{shape: leaf-spine, hosts: 16, "
 # Hosts, topology, workload; what must be reached and what is good, in million link-hops a second
 # with the bare source. Half of it with the engine.
 SIZES = [
-    (16, "{shape: star, hosts: 16}", "{op: incast, to: h15, bytes: 1MiB, rounds: 16}", 3.0, 6.0),
+    (16, "{shape: star, hosts: 16}", "{op: incast, to: h15, bytes: 1MiB, rounds: 64}", 3.0, 6.0),
     (64, LEAF + "leaves: 4, spines: 4}", "{op: permutation, bytes: 1MiB, rounds: 8}", 1.5, 3.0),
     (320, LEAF + "leaves: 20, spines: 16}", "{op: permutation, bytes: 1MiB, rounds: 2}", 0.8, 2.0),
     (1024, "{shape: fat-tree, k: 16}", "{op: permutation, bytes: 1MiB}", 0.5, 1.0),
 ]
 IDLE = "limit: 1ns\n"  # made, and hardly begun
 TWO = ("{shape: star, hosts: 2}", "{op: flow, from: h0, to: h1}")
-HOSTS = {"bare": "{nic: none, cc: dcqcn-paper}", "engine": "{nic: engine}"}
+HOSTS = {
+    "bare, DCQCN": "{nic: none, cc: dcqcn-paper}",
+    "engine": "{nic: engine}",
+    "engine, DCQCN": "{nic: engine, cc: dcqcn-paper}",
+}
+TRACED = (16, 64, 320)  # hosts; a trace of more is large
+# What of the whole is traced; the second has a little of it, at what looking for it costs.
+FILTERS = {"all": (), "`node=h1`": ("--trace-filter", "node=h1")}
 
 
 def run(command):
@@ -58,45 +67,63 @@ def simulate(build, folder, topology, workload, hosts, limit="", more=()):
     return int(hops), cpu, int(memory)
 
 
-def measure(build, folder, size, kind, rounds):
+def memory_kib(build, folder, topology, workload, kind, rounds):
+    """Of a fabric that has been made, with a flow for each host."""
+    once = re.sub(", rounds: [0-9]+", "", workload)
+    runs = [simulate(build, folder, topology, once, HOSTS[kind], IDLE) for _ in range(rounds)]
+    return statistics.median(memory for _, _, memory in runs)
+
+
+def measure(build, folder, size, rounds):
     hosts, topology, workload, must, good = size
-    speeds, anchors = [], []
-    once = re.sub(", rounds: [0-9]+", "", workload)  # a flow a host
-    _, _, nothing = simulate(build, folder, *TWO, HOSTS[kind], IDLE)
-    _, _, idle = simulate(build, folder, topology, once, HOSTS[kind], IDLE)
+    speeds, hops, anchors = {kind: [] for kind in HOSTS}, {}, []
     for _ in range(rounds):
-        _, making, _ = simulate(build, folder, topology, workload, HOSTS[kind], IDLE)
-        hops, cpu, _ = simulate(build, folder, topology, workload, HOSTS[kind])
         anchors.append(float(run([os.path.join(build, "tests", "bench", "anchor")])[0]))
-        speeds.append(hops / max(cpu - making, 1e-3) / 1e6)
-    speed, anchor = statistics.median(speeds), statistics.median(anchors)
-    share = 1 if kind == "bare" else 2
-    verdict = "good" if speed >= good / share else "must" if speed >= must / share else "below"
-    row = f"{hosts:5d} {kind:7s} {speed:8.2f} {hops:10d} {(idle - nothing) / hosts:9.1f}"
-    print(f"{row} {anchor:10.1f} {speed * anchor:8.1f}  {verdict}", flush=True)
+        for kind, text in HOSTS.items():
+            _, making, _ = simulate(build, folder, topology, workload, text, IDLE)
+            hops[kind], cpu, _ = simulate(build, folder, topology, workload, text)
+            speeds[kind].append(hops[kind] / max(cpu - making, 1e-3) / 1e6)
+    anchor = statistics.median(anchors)
+    for kind, values in speeds.items():
+        speed, share = statistics.median(values), 2 if kind.startswith("engine") else 1
+        verdict = "good" if speed >= good / share else "must" if speed >= must / share else "below"
+        nothing = memory_kib(build, folder, *TWO, kind, rounds)
+        kib = (memory_kib(build, folder, topology, workload, kind, rounds) - nothing) / hosts
+        row = f"| {hosts} | {kind} | {speed:.1f} | {must / share:g}, {good / share:g} | {verdict} |"
+        print(f"{row} {kib:.0f} | {hops[kind]} | {anchor:.0f} | {speed * anchor:.0f} |", flush=True)
 
 
-def measure_trace(build, folder, size, kind, rounds):
+def measure_trace(build, folder, size, rounds):
     """CPU with a trace over CPU without, run in turns; what the trace has for a link-hop."""
     hosts, topology, workload, _, _ = size
     path = os.path.join(folder, "trace")
-    ratios = []
-    for _ in range(rounds):
-        hops, plain, _ = simulate(build, folder, topology, workload, HOSTS[kind])
-        more = ("--trace", path, "--trace-mib", "4096")
-        _, traced, _ = simulate(build, folder, topology, workload, HOSTS[kind], "", more)
-        ratios.append(traced / max(plain, 1e-3))
-    per_hop = os.path.getsize(path) / hops
-    row = f"{hosts:5d} {kind:7s} {(statistics.median(ratios) - 1) * 100:+7.1f} % CPU"
-    print(f"{row} {per_hop:6.1f} bytes a link-hop", flush=True)
-    os.unlink(path)
+    for kind, text in HOSTS.items():
+        ratios, per_hop = {name: [] for name in FILTERS}, {}
+        for _ in range(rounds):
+            hops, plain, _ = simulate(build, folder, topology, workload, text)
+            for name, words in FILTERS.items():
+                more = ("--trace", path, "--trace-mib", "4096", *words)
+                _, traced, _ = simulate(build, folder, topology, workload, text, "", more)
+                ratios[name].append(traced / max(plain, 1e-3))
+                per_hop[name] = os.path.getsize(path) / hops
+                os.unlink(path)  # else the next run pays for giving it back
+        for name, values in ratios.items():
+            more = (statistics.median(values) - 1) * 100
+            row = f"| {hosts} | {kind} | {name} | {more:+.0f} % | {per_hop[name]:.1f} |"
+            print(row, flush=True)
 
 
-def measure_pair(build, folder, kind):
+def measure_pairs(build, folder):
     """Bytes that a further flow takes before it begins: of engines, two queue pairs and more."""
     few, many = (f"{{op: permutation, bytes: 1MiB, rounds: {n}}}" for n in (2, 66))
-    memory = [simulate(build, folder, SIZES[1][1], w, HOSTS[kind], IDLE)[2] for w in (few, many)]
-    print(f"an idle flow, {kind}: {(memory[1] - memory[0]) * 1024 / (64 * 64):.0f} bytes")
+    for kind, text in HOSTS.items():
+        memory = [simulate(build, folder, SIZES[1][1], w, text, IDLE)[2] for w in (few, many)]
+        print(f"| {kind} | {(memory[1] - memory[0]) * 1024 / (64 * 64):.0f} |", flush=True)
+
+
+def table(*columns):
+    print("\n| " + " | ".join(columns) + " |")
+    print("|---" * len(columns) + "|", flush=True)
 
 
 def main():
@@ -108,17 +135,23 @@ def main():
     parser.add_argument("--only", type=int, action="append", help="hosts: 16, 64, 320 or 1024")
     parser.add_argument("--trace", action="store_true", help="what a trace costs, nothing else")
     options = parser.parse_args()
-    if not options.trace:
-        print("hosts host     Mhops/s  link-hops  KiB/host  anchor ns  product")
+    begun, load = time.monotonic(), os.getloadavg()[0]
+    print(f"rounds: {options.rounds}; CPUs: {os.cpu_count()}; load at the beginning: {load:.1f}")
+    sizes = [size for size in SIZES if not options.only or size[0] in options.only]
     with tempfile.TemporaryDirectory(prefix="verbena-fabric-") as folder:
-        for size in SIZES:
-            if options.only and size[0] not in options.only:
-                continue
-            for kind in HOSTS:
-                one = measure_trace if options.trace else measure
-                if size == SIZES[1] and not options.trace:
-                    measure_pair(options.build, folder, kind)
-                one(options.build, folder, size, kind, options.rounds)
+        if not options.trace:
+            head = ("million link-hops/s", "must, good", "is", "KiB a host")
+            table("hosts", "host", *head, "link-hops", "anchor ns", "product")
+            for size in sizes:
+                measure(options.build, folder, size, options.rounds)
+            table("host", "bytes of an idle flow")
+            measure_pairs(options.build, folder)
+        table("hosts", "host", "traced", "CPU", "bytes a link-hop")
+        for size in sizes:
+            if size[0] in TRACED:
+                measure_trace(options.build, folder, size, options.rounds)
+    load = os.getloadavg()[0]
+    print(f"\n{time.monotonic() - begun:.0f} s; load at the end: {load:.1f}")
     return 0
 
 
