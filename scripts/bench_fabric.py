@@ -5,6 +5,7 @@
     ./run bench-fabric                     all that docs/performance.md has; medians of 5 rounds
     ./run bench-fabric --only 16 --rounds 3
     ./run bench-fabric --trace             what a trace costs in CPU, nothing else
+    ./run bench-fabric --docs              and puts the tables into docs/performance.md
 
 Medians, beside the time of a fixed loop (tests/bench/anchor.c) measured in the same rounds, so that
 figures of another hour or machine can be compared as products. Kinds of hosts take turns within a
@@ -38,8 +39,16 @@ HOSTS = {
     "engine, DCQCN": "{nic: engine, cc: dcqcn-paper}",
 }
 TRACED = (16, 64, 320)  # hosts; a trace of more is large
-# What of the whole is traced; the second has a little of it, at what looking for it costs.
+# What of the whole is traced: all, or a little, at what looking for it costs.
 FILTERS = {"all": (), "`node=h1`": ("--trace-filter", "node=h1")}
+PAGE = os.path.join(ROOT, "docs", "performance.md")
+MARKS = ("<!-- bench-fabric: begin -->\n", "<!-- bench-fabric: end -->\n")
+said = []  # all that went to stdout
+
+
+def say(line):
+    print(line, flush=True)
+    said.append(line)
 
 
 def run(command):
@@ -90,7 +99,7 @@ def measure(build, folder, size, rounds):
         nothing = memory_kib(build, folder, *TWO, kind, rounds)
         kib = (memory_kib(build, folder, topology, workload, kind, rounds) - nothing) / hosts
         row = f"| {hosts} | {kind} | {speed:.1f} | {must / share:g}, {good / share:g} | {verdict} |"
-        print(f"{row} {kib:.0f} | {hops[kind]} | {anchor:.0f} | {speed * anchor:.0f} |", flush=True)
+        say(f"{row} {kib:.0f} | {hops[kind]} | {anchor:.0f} | {speed * anchor:.0f} |")
 
 
 def measure_trace(build, folder, size, rounds):
@@ -109,8 +118,7 @@ def measure_trace(build, folder, size, rounds):
                 os.unlink(path)  # else the next run pays for giving it back
         for name, values in ratios.items():
             more = (statistics.median(values) - 1) * 100
-            row = f"| {hosts} | {kind} | {name} | {more:+.0f} % | {per_hop[name]:.1f} |"
-            print(row, flush=True)
+            say(f"| {hosts} | {kind} | {name} | {more:+.0f} % | {per_hop[name]:.1f} |")
 
 
 def measure_pairs(build, folder):
@@ -118,12 +126,23 @@ def measure_pairs(build, folder):
     few, many = (f"{{op: permutation, bytes: 1MiB, rounds: {n}}}" for n in (2, 66))
     for kind, text in HOSTS.items():
         memory = [simulate(build, folder, SIZES[1][1], w, text, IDLE)[2] for w in (few, many)]
-        print(f"| {kind} | {(memory[1] - memory[0]) * 1024 / (64 * 64):.0f} |", flush=True)
+        say(f"| {kind} | {(memory[1] - memory[0]) * 1024 / (64 * 64):.0f} |")
 
 
 def table(*columns):
-    print("\n| " + " | ".join(columns) + " |")
-    print("|---" * len(columns) + "|", flush=True)
+    say("\n| " + " | ".join(columns) + " |")
+    say("|---" * len(columns) + "|")
+
+
+def document():
+    """Between the marks of the page."""
+    with open(PAGE, encoding="utf-8") as page:
+        before, _, rest = page.read().partition(MARKS[0])
+    _, mark, after = rest.partition(MARKS[1])
+    if not mark:
+        sys.exit(f"bench_fabric: {PAGE} lacks {MARKS[0].strip()} or {MARKS[1].strip()}")
+    with open(PAGE, "w", encoding="utf-8") as page:
+        page.write(before + MARKS[0] + "\n".join(said) + "\n" + MARKS[1] + after)
 
 
 def main():
@@ -134,14 +153,17 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", type=int, action="append", help="hosts: 16, 64, 320 or 1024")
     parser.add_argument("--trace", action="store_true", help="what a trace costs, nothing else")
+    parser.add_argument("--docs", action="store_true", help="tables go into docs/performance.md")
     options = parser.parse_args()
+    if options.docs and (options.only or options.trace):
+        parser.error("--docs wants all of it: no --only, no --trace")
     begun, load = time.monotonic(), os.getloadavg()[0]
-    print(f"rounds: {options.rounds}; CPUs: {os.cpu_count()}; load at the beginning: {load:.1f}")
+    head = f"Medians of {options.rounds} rounds, {os.cpu_count()} CPUs, load {load:.1f} before"
     sizes = [size for size in SIZES if not options.only or size[0] in options.only]
     with tempfile.TemporaryDirectory(prefix="verbena-fabric-") as folder:
         if not options.trace:
-            head = ("million link-hops/s", "must, good", "is", "KiB a host")
-            table("hosts", "host", *head, "link-hops", "anchor ns", "product")
+            speed = ("million link-hops/s", "must, good", "is", "KiB a host")
+            table("hosts", "host", *speed, "link-hops", "anchor ns", "product")
             for size in sizes:
                 measure(options.build, folder, size, options.rounds)
             table("host", "bytes of an idle flow")
@@ -151,7 +173,9 @@ def main():
             if size[0] in TRACED:
                 measure_trace(options.build, folder, size, options.rounds)
     load = os.getloadavg()[0]
-    print(f"\n{time.monotonic() - begun:.0f} s; load at the end: {load:.1f}")
+    say(f"\n{head}, {load:.1f} after; {time.monotonic() - begun:.0f} s.")
+    if options.docs:
+        document()
     return 0
 
 

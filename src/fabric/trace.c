@@ -1,10 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * trace.c: what happens, in a buffer of whoever wants to know. Callers look at the mask of kinds
- * first. With a trace this is where most of its time goes: an event is written once, where it is to
- * be, and one that is not wanted not at all.
+ * first. What a trace costs is written down here and copied to a file later: a record is made once,
+ * where it is to be, as short as can be (24 bytes), and one that is not wanted not at all.
  */
 #include "fabric/fabric_priv.h"
+
+/* when: the time, and from here on the kind. */
+enum { KIND_SHIFT = 58 };
+/* what: the flow, and from these on the rest. */
+enum { PORT_SHIFT = 23, BYTES_SHIFT = 42, FRAME_SHIFT = 57, PRIORITY_SHIFT = 60 };
+/* how: seq, and from here on the value. */
+enum { VALUE_SHIFT = 32 };
+enum {
+    FLOW_NONE = (1 << PORT_SHIFT) - 1,
+    PORT_MASK = (1 << (BYTES_SHIFT - PORT_SHIFT)) - 1,
+    BYTES_MASK = (1 << (FRAME_SHIFT - BYTES_SHIFT)) - 1,
+    FRAME_NONE = (1 << (PRIORITY_SHIFT - FRAME_SHIFT)) - 1,
+};
+_Static_assert(SCHED_MAX_PS < UINT64_C(1) << KIND_SHIFT, "time has room");
+_Static_assert(FABRIC_TRACE_KINDS <= 1 << (64 - KIND_SHIFT), "and kinds");
+_Static_assert((int)FABRIC_MAX_FLOWS <= (int)FLOW_NONE, "and flows");
+_Static_assert(2 * (int)FABRIC_MAX_LINKS - 1 <= (int)PORT_MASK, "and ports");
+_Static_assert(2 * (int)FABRIC_MAX_FRAME_BYTES - 1 <= (int)BYTES_MASK,
+               "and what is around a frame");
+_Static_assert((int)PACKET_PFC < (int)FRAME_NONE, "and kinds of frames");
 
 static bool has(const uint64_t *bits, uint32_t i)
 {
@@ -17,17 +37,19 @@ static bool wanted(const struct fabric_tracer *t, uint32_t port, uint32_t flow, 
            (t->flow == NULL || (flow != FABRIC_TRACE_NONE && has(t->flow, flow)));
 }
 
-/* Time, node and port are filled in here. */
-static inline void put(struct fabric *f, uint32_t port, struct fabric_trace e)
+static inline void put(struct fabric *f, enum fabric_trace_kind kind, uint64_t port, uint32_t flow,
+                       unsigned priority, uint64_t frame_and_bytes, uint64_t how)
 {
     struct fabric_tracer *t = f->config.tracer;
-    if (t->selective && !wanted(t, port, e.flow, e.priority))
+    if (t->selective && !wanted(t, (uint32_t)port, flow, priority))
         return;
-    e.time_ps = f->sched.now_ps;
-    e.node = f->port[port].node;
-    e.port = port - f->node[e.node].first_port;
     uint32_t at = t->count;
-    t->event[at] = e;
+    t->record[at] = (struct fabric_record){
+        .when = f->sched.now_ps | (uint64_t)kind << KIND_SHIFT,
+        .what = (flow & FLOW_NONE) | port << PORT_SHIFT | frame_and_bytes |
+                (uint64_t)priority << PRIORITY_SHIFT,
+        .how = how,
+    };
     t->count = at + 1;
     if (at + 1 == t->room)
         t->full(t->arg);
@@ -37,32 +59,34 @@ void trace_packet(struct fabric *f, enum fabric_trace_kind kind, uint32_t port, 
                   uint32_t value)
 {
     const struct packet *k = &f->pool.packet[packet];
-    struct fabric_trace e = {
-        .flow = k->flow,
-        .seq = (uint32_t)k->seq,
-        .value = value,
-        .bytes = k->bytes,
-        .kind = (uint8_t)kind,
-        .priority = k->priority & 15,
-        .frame = k->kind & 15,
-    };
-    if (k->kind == PACKET_PFC) { /* its fields are others */
-        e.flow = FABRIC_TRACE_NONE;
-        e.seq = 0;
-        e.priority = FABRIC_PRIORITIES;
-    }
-    put(f, port, e);
+    uint64_t how = (uint64_t)value << VALUE_SHIFT;
+    uint64_t frame = (uint64_t)k->bytes << BYTES_SHIFT | (uint64_t)k->kind << FRAME_SHIFT;
+    if (k->kind == PACKET_PFC) /* its fields are others */
+        put(f, kind, port, FABRIC_TRACE_NONE, FABRIC_PRIORITIES, frame, how);
+    else
+        put(f, kind, port, k->flow, k->priority, frame, how | (uint32_t)k->seq);
 }
 
 void trace_other(struct fabric *f, enum fabric_trace_kind kind, uint32_t port, uint32_t flow,
                  unsigned priority, uint32_t value)
 {
-    put(f, port,
-        (struct fabric_trace){
-            .flow = flow,
-            .value = value,
-            .kind = (uint8_t)kind,
-            .priority = priority & 15,
-            .frame = FABRIC_TRACE_NO_FRAME,
-        });
+    put(f, kind, port, flow, priority, (uint64_t)FRAME_NONE << FRAME_SHIFT,
+        (uint64_t)value << VALUE_SHIFT);
+}
+
+void fabric_record_read(const struct fabric_record *r, struct fabric_trace *out)
+{
+    uint32_t flow = (uint32_t)r->what & FLOW_NONE, frame = r->what >> FRAME_SHIFT & FRAME_NONE;
+    *out = (struct fabric_trace){
+        .time_ps = r->when & ((UINT64_C(1) << KIND_SHIFT) - 1),
+        .node = FABRIC_TRACE_NONE,
+        .port = (uint32_t)(r->what >> PORT_SHIFT) & PORT_MASK,
+        .flow = flow == FLOW_NONE ? FABRIC_TRACE_NONE : flow,
+        .seq = (uint32_t)r->how,
+        .value = (uint32_t)(r->how >> VALUE_SHIFT),
+        .bytes = (uint16_t)(r->what >> BYTES_SHIFT & BYTES_MASK),
+        .kind = (uint8_t)(r->when >> KIND_SHIFT),
+        .priority = r->what >> PRIORITY_SHIFT & 15,
+        .frame = frame == FRAME_NONE ? FABRIC_TRACE_NO_FRAME : frame & 15,
+    };
 }

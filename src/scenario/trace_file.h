@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * trace_file.h: what happened in a fabric as a file of bounded size, 32 bytes an event, little
- * endian: a header, the names of the nodes, then events; when there is no more room the oldest make
- * way. The same run gives the same bytes.
+ * trace_file.h: what happened in a fabric as a file of bounded size, 24 bytes an event, little
+ * endian: a header, the nodes, then events (struct fabric_record); when there is no more room the
+ * oldest make way. The same run gives the same bytes.
  */
 #ifndef SCENARIO_TRACE_FILE_H
 #define SCENARIO_TRACE_FILE_H
@@ -10,7 +10,7 @@
 #include "scenario/output.h"
 
 enum {
-    TRACE_EVENT_BYTES = 32,
+    TRACE_EVENT_BYTES = sizeof(struct fabric_record),
     TRACE_RANGES = 16, /* of each field of a filter */
 };
 
@@ -42,6 +42,8 @@ struct trace_mask {
     uint64_t *port, *flow; /* NULL: whichever */
 };
 
+/* How many each node has, to be freed; NULL: no memory. */
+uint32_t *trace_ports_create(const struct fabric_topology *t);
 /* false: no memory; nothing is left to free. */
 bool trace_mask_make(struct trace_mask *m, const struct trace_filter *filter,
                      const struct scenario *s);
@@ -76,6 +78,7 @@ struct trace_reader {
     uint64_t base;
     uint32_t nodes;
     char (*name)[SCENARIO_NAME_BYTES];
+    uint32_t *first_port; /* of each node; behind them how many there are */
 };
 
 /* Events come from the oldest that is still there on. false and *error. */

@@ -165,19 +165,25 @@ static void bits_set(uint64_t *bits, uint64_t i)
     bits[i / 64] |= UINT64_C(1) << (i % 64);
 }
 
+uint32_t *trace_ports_create(const struct fabric_topology *t)
+{
+    uint32_t *ports = calloc(t->nodes + (size_t)1, sizeof(*ports));
+    for (uint32_t i = 0; ports != NULL && i < t->links; i++) {
+        ports[t->link[i].node[0]]++;
+        ports[t->link[i].node[1]]++;
+    }
+    return ports;
+}
+
 /* The fabric counts ports node by node. */
 static bool mask_ports(struct trace_mask *m, const struct trace_filter *filter,
                        const struct fabric_topology *t)
 {
     if (filter->node.count + filter->port.count == 0)
         return true;
-    uint32_t *ports = calloc(t->nodes + (size_t)1, sizeof(*ports));
+    uint32_t *ports = trace_ports_create(t);
     m->port = bits_create(2 * (uint64_t)t->links);
     bool ok = ports != NULL && m->port != NULL;
-    for (uint32_t i = 0; ok && i < t->links; i++) {
-        ports[t->link[i].node[0]]++;
-        ports[t->link[i].node[1]]++;
-    }
     uint64_t at = 0;
     for (uint32_t i = 0; ok && i < t->nodes; i++)
         for (uint32_t port = 0; port < ports[i]; port++, at++)

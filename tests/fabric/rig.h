@@ -137,4 +137,15 @@ static inline void rig_until(struct rig *r, uint64_t ps)
         ;
 }
 
+/* With its node, and the node's port. */
+static inline struct fabric_trace rig_event(const struct rig *r, const struct fabric_record *record)
+{
+    struct fabric_trace e;
+    fabric_record_read(record, &e);
+    assert_in_range(e.port, 0, r->f->ports - 1);
+    e.node = r->f->port[e.port].node;
+    e.port -= r->f->node[e.node].first_port;
+    return e;
+}
+
 #endif

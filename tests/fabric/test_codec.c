@@ -120,8 +120,9 @@ static void build__cnp(void **state)
 }
 
 struct cnps {
+    const struct rig *rig;
     struct fabric_tracer tracer;
-    struct fabric_trace event; /* one at a time */
+    struct fabric_record record; /* one at a time */
     uint64_t last_ps[8];
     uint32_t n;
 };
@@ -130,7 +131,7 @@ struct cnps {
 static void note_cnp(void *arg)
 {
     struct cnps *c = arg;
-    const struct fabric_trace *e = &c->event;
+    const struct fabric_trace one = rig_event(c->rig, &c->record), *e = &one;
     c->tracer.count = 0;
     if (e->frame != PACKET_CNP || e->node == 7) /* the switch sends them on */
         return;
@@ -145,7 +146,7 @@ static void engine__cnps_apart(void **state)
     (void)state;
     struct rig r;
     struct cnps c = {
-        .tracer = {.event = &c.event, .room = 1, .full = note_cnp, .arg = &c}
+        .rig = &r, .tracer = {.record = &c.record, .room = 1, .full = note_cnp, .arg = &c}
     };
     star(&r, 7, true);
     r.config.hosts.cc = "dcqcn-paper";

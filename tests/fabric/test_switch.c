@@ -52,8 +52,9 @@ static void mark__at_dequeue(void **state)
 
 /* Marks by the kind of frame, and CNPs that left the switch with others behind them. */
 struct marked {
+    const struct rig *rig;
     struct fabric_tracer tracer;
-    struct fabric_trace event; /* one at a time */
+    struct fabric_record record; /* one at a time */
     uint64_t n[FABRIC_TRACE_NO_FRAME + 1];
     uint64_t cnps_queued;
 };
@@ -61,7 +62,7 @@ struct marked {
 static void note_mark(void *arg)
 {
     struct marked *m = arg;
-    const struct fabric_trace *e = &m->event;
+    const struct fabric_trace one = rig_event(m->rig, &m->record), *e = &one;
     m->tracer.count = 0;
     if (e->kind == TRACE_MARK)
         m->n[e->frame]++;
@@ -87,7 +88,7 @@ static void mark__only_what_may_be(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct rig r;
         struct marked m = {
-            .tracer = {.event = &m.event, .room = 1, .full = note_mark, .arg = &m}
+            .rig = &r, .tracer = {.record = &m.record, .room = 1, .full = note_mark, .arg = &m}
         };
         rig_star(&r, 8, 100, 1000);
         r.config.hosts.engine = rows[i].engine;

@@ -7,8 +7,9 @@
 enum { ROOM = 3 };
 
 struct seen {
+    const struct rig *rig;
     struct fabric_tracer tracer;
-    struct fabric_trace event[ROOM];
+    struct fabric_record record[ROOM];
     uint64_t n[FABRIC_TRACE_KINDS];
     uint64_t last_ps, hash;
     struct fabric_trace last[FABRIC_TRACE_KINDS];
@@ -30,15 +31,17 @@ static void take(void *arg)
 {
     struct seen *s = arg;
     assert_in_range(s->tracer.count, 0, ROOM);
-    for (uint32_t i = 0; i < s->tracer.count; i++)
-        note(s, &s->event[i]);
+    for (uint32_t i = 0; i < s->tracer.count; i++) {
+        const struct fabric_trace e = rig_event(s->rig, &s->record[i]);
+        note(s, &e);
+    }
     s->tracer.count = 0;
 }
 
 static void trace(struct rig *r, struct seen *s, uint32_t kinds)
 {
     *s = (struct seen){
-        .tracer = {.event = s->event, .room = ROOM, .full = take, .arg = s}
+        .rig = r, .tracer = {.record = s->record, .room = ROOM, .full = take, .arg = s}
     };
     r->config.trace_kinds = kinds;
     r->config.tracer = &s->tracer;

@@ -13,19 +13,33 @@ static const struct trace_filter all = {
     .kind = {1, {0}, {FABRIC_TRACE_KINDS - 1}}
 };
 
+/* Of the scenario below: nodes 0 and 1 have a port each, node 2 has two. */
 static struct fabric_trace event(uint64_t i)
 {
+    bool frame = i % 4 != 0;
     return (struct fabric_trace){
-        .time_ps = i << 33 | i,
+        .time_ps = (i << 33 | i) & ((UINT64_C(1) << 58) - 1),
         .node = (uint32_t)(i % 3),
-        .port = (uint32_t)(i * 70000),
-        .flow = i % 5 == 0 ? FABRIC_TRACE_NONE : (uint32_t)i,
+        .port = i % 3 == 2 ? (uint32_t)(i / 3 % 2) : 0,
+        .flow = i % 5 == 0 ? FABRIC_TRACE_NONE : (uint32_t)(i * 1234567 % FABRIC_MAX_FLOWS),
         .seq = (uint32_t)(i * 0x01020304),
         .value = ~(uint32_t)i,
-        .bytes = (uint16_t)(i * 257),
+        .bytes = (uint16_t)(i * 257 % (2 * FABRIC_MAX_FRAME_BYTES)),
         .kind = (uint8_t)(i % FABRIC_TRACE_KINDS),
         .priority = i % 9,
-        .frame = i % 5,
+        .frame = frame ? i % 5 : FABRIC_TRACE_NO_FRAME,
+    };
+}
+
+/* As the file has it. */
+static struct fabric_record record(const struct fabric_trace *e)
+{
+    uint64_t port = e->node + e->port, frame = e->frame == FABRIC_TRACE_NO_FRAME ? 7 : e->frame;
+    return (struct fabric_record){
+        .when = e->time_ps | (uint64_t)e->kind << 58,
+        .what = (e->flow & 0x7fffff) | port << 23 | (uint64_t)e->bytes << 42 | frame << 57 |
+                (uint64_t)e->priority << 60,
+        .how = e->seq | (uint64_t)e->value << 32,
     };
 }
 
@@ -35,6 +49,13 @@ static void scenario_of_three(struct scenario *s)
     assert_true(scenario_add_node(s, false, "a host"));
     assert_true(scenario_add_node(s, false, "h1"));
     assert_true(scenario_add_node(s, true, "s0"));
+    for (uint32_t i = 0; i < 2; i++) {
+        struct fabric_link link = {
+            .node = {i, 2},
+              .rate_bps = UINT64_C(100000000000)
+        };
+        assert_true(scenario_add_link(s, &link));
+    }
 }
 
 static void write_events(const char *path, uint64_t bytes, const struct trace_filter *filter,
@@ -51,7 +72,7 @@ static void write_events(const char *path, uint64_t bytes, const struct trace_fi
         if ((s.config.trace_kinds >> one.kind & 1) == 0)
             continue;
         assert_in_range(t->count, 0, t->room - 1);
-        t->event[t->count++] = one;
+        t->record[t->count++] = record(&one);
         if (t->count == t->room)
             t->full(t->arg);
     }
@@ -76,14 +97,14 @@ static void reader__gets_the_last(void **state)
         {3000,  3000 },
         {3000,  9999 },
         {1,     7    },
-        {20000, 8186 }, /* the file's first 256 KiB have room for 8187 */
-        {20000, 8187 },
-        {20000, 8188 },
+        {20000, 10914}, /* the file's first 256 KiB have room for 10915 */
+        {20000, 10915},
+        {20000, 10916},
         {20000, 19999},
         {20000, 20000},
         {20000, 70000},
-        {8187,  8188 },
-        {8188,  70000},
+        {10915, 10916},
+        {10916, 70000},
     };
     bench_file("");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -230,9 +251,11 @@ static void reader__not_whole(void **state)
         {32,       0,   "the trace is not whole"               },
         {-1,       1,   "the trace is not whole"               },
         {-1,       32,  "the trace is not whole"               },
-        {-1,       400, "it is no trace of"                    },
-        {160 + 30, 0,   "there is an event that makes no sense"},
-        {160 + 8,  0,   "there is an event that makes no sense"},
+        {-1,       330, "it is no trace of"                    },
+        {139,      0,   "makes no sense"                       }, /* ports of the first node */
+        {147,      0,   "makes no sense"                       }, /* and of the last */
+        {168 + 7,  0,   "there is an event that makes no sense"},
+        {168 + 12, 0,   "there is an event that makes no sense"},
     };
     bench_file("");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -247,7 +270,7 @@ static void reader__not_whole(void **state)
             assert_int_equal(fputc(0xee, f), 0xee);
         }
         fclose(f);
-        assert_int_equal(truncate("trace", 160 + 9 * 32 - rows[i].cut), 0);
+        assert_int_equal(truncate("trace", 168 + 9 * 24 - rows[i].cut), 0);
         if (trace_reader_open(&r, "trace", &e)) {
             int rc;
             while ((rc = trace_reader_next(&r, &got, &e)) == 1)
