@@ -31,25 +31,24 @@ static bool has(const uint64_t *bits, uint32_t i)
     return (bits[i / 64] >> (i % 64) & 1) != 0;
 }
 
-static bool wanted(const struct fabric_tracer *t, uint32_t port, uint32_t flow, unsigned priority)
+static bool wanted(const struct fabric_tracer *t, uint64_t what)
 {
-    return (t->priorities >> priority & 1) != 0 && (t->port == NULL || has(t->port, port)) &&
-           (t->flow == NULL || (flow != FABRIC_TRACE_NONE && has(t->flow, flow)));
+    uint32_t flow = (uint32_t)what & FLOW_NONE;
+    return (t->priorities >> (what >> PRIORITY_SHIFT & 15) & 1) != 0 &&
+           (t->port == NULL || has(t->port, (uint32_t)(what >> PORT_SHIFT) & PORT_MASK)) &&
+           (t->flow == NULL || (flow != FLOW_NONE && has(t->flow, flow)));
 }
 
-static inline void put(struct fabric *f, enum fabric_trace_kind kind, uint64_t port, uint32_t flow,
-                       unsigned priority, uint64_t frame_and_bytes, uint64_t how)
+static inline void put(struct fabric *f, enum fabric_trace_kind kind, uint64_t what, uint64_t how)
 {
     struct fabric_tracer *t = f->config.tracer;
-    if (t->selective && !wanted(t, (uint32_t)port, flow, priority))
+    if (t->selective && !wanted(t, what))
         return;
     uint32_t at = t->count;
-    t->record[at] = (struct fabric_record){
-        .when = f->sched.now_ps | (uint64_t)kind << KIND_SHIFT,
-        .what = (flow & FLOW_NONE) | port << PORT_SHIFT | frame_and_bytes |
-                (uint64_t)priority << PRIORITY_SHIFT,
-        .how = how,
-    };
+    struct fabric_record *r = &t->record[at];
+    r->when = f->sched.now_ps | (uint64_t)kind << KIND_SHIFT;
+    r->what = what;
+    r->how = how;
     t->count = at + 1;
     if (at + 1 == t->room)
         t->full(t->arg);
@@ -60,18 +59,23 @@ void trace_packet(struct fabric *f, enum fabric_trace_kind kind, uint32_t port, 
 {
     const struct packet *k = &f->pool.packet[packet];
     uint64_t how = (uint64_t)value << VALUE_SHIFT;
-    uint64_t frame = (uint64_t)k->bytes << BYTES_SHIFT | (uint64_t)k->kind << FRAME_SHIFT;
-    if (k->kind == PACKET_PFC) /* its fields are others */
-        put(f, kind, port, FABRIC_TRACE_NONE, FABRIC_PRIORITIES, frame, how);
-    else
-        put(f, kind, port, k->flow, k->priority, frame, how | (uint32_t)k->seq);
+    uint64_t what = (uint64_t)port << PORT_SHIFT | (uint64_t)k->bytes << BYTES_SHIFT |
+                    (uint64_t)k->kind << FRAME_SHIFT;
+    if (k->kind == PACKET_PFC) { /* its fields are others */
+        what |= FLOW_NONE | (uint64_t)FABRIC_PRIORITIES << PRIORITY_SHIFT;
+    } else {
+        what |= k->flow | (uint64_t)k->priority << PRIORITY_SHIFT;
+        how |= (uint32_t)k->seq;
+    }
+    put(f, kind, what, how);
 }
 
 void trace_other(struct fabric *f, enum fabric_trace_kind kind, uint32_t port, uint32_t flow,
                  unsigned priority, uint32_t value)
 {
-    put(f, kind, port, flow, priority, (uint64_t)FRAME_NONE << FRAME_SHIFT,
-        (uint64_t)value << VALUE_SHIFT);
+    uint64_t what = (uint64_t)port << PORT_SHIFT | (uint64_t)FRAME_NONE << FRAME_SHIFT;
+    what |= (flow & FLOW_NONE) | (uint64_t)priority << PRIORITY_SHIFT;
+    put(f, kind, what, (uint64_t)value << VALUE_SHIFT);
 }
 
 void fabric_record_read(const struct fabric_record *r, struct fabric_trace *out)
