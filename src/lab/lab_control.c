@@ -138,6 +138,7 @@ static int greet(struct lab_control *c, bool serving, const uint8_t key[LAB_KEY_
         return error;
     if (memcmp(theirs.magic, magic, sizeof(magic)) != 0)
         return fail(c, EPROTO, "the peer is no `verbena lab'; found out");
+    c->greeted = true;
     if (be32toh(theirs.protocol) != LAB_PROTOCOL) {
         snprintf(
             c->message, sizeof(c->message),

@@ -28,6 +28,7 @@ struct lab_control {
     const char *doing; /* for messages: "the peer is gone while ..." */
     bool peer_knows;   /* it has told us why it gave up, or is gone: nothing to be said to it */
     bool gave_up;      /* it has told us why */
+    bool greeted;      /* it speaks as `verbena lab' does, in whatever version */
     uint8_t send_key[LAB_KEY_BYTES];
     uint8_t receive_key[LAB_KEY_BYTES];
     uint64_t sent;

@@ -254,6 +254,8 @@ int lab_session_accept(struct lab_end *e, const uint8_t key[LAB_KEY_BYTES], uint
     e->data = -1;
     while (error != 0 && (fd = lab_lobby_next(&lobby, timeout_ns, e->message)) >= 0) {
         error = lab_control_open(&e->control, fd, e->serving, key, lobby.limit_ns);
+        if (error != 0 && e->control.greeted)
+            break; /* the peer, with another key or version, or gone */
         if (error != 0) {
             e->control.fd = -1; /* turned away with its reason, and not by closing the control */
             lab_lobby_turn_away(&lobby, fd, e->control.message);
@@ -261,7 +263,8 @@ int lab_session_accept(struct lab_end *e, const uint8_t key[LAB_KEY_BYTES], uint
         }
     }
     lab_lobby_close(&lobby);
-    return fd < 0 ? fd : get_ready(e);
+    error = fd < 0 ? fd : from_control(e, error);
+    return error == 0 ? get_ready(e) : error;
 }
 
 void lab_session_close(struct lab_end *e, bool failed)

@@ -24,7 +24,7 @@ struct lab_run {
 /* fd: a connected TCP socket. 0, or -errno and e->message; the control connection stays open for
  * lab_session_close(), which tells the peer of a failure. */
 int lab_session_open(struct lab_end *e, int fd, const uint8_t key[LAB_KEY_BYTES]);
-/* The same for the target: waits at e->listener until somebody has proven to have the key, for
+/* The same for the target: waits at e->listener until somebody greets as `verbena lab` does, for
  * timeout_ns at most, 0: for ever. All others are turned away. */
 int lab_session_accept(struct lab_end *e, const uint8_t key[LAB_KEY_BYTES], uint64_t timeout_ns);
 int lab_session_drive(struct lab_end *e, struct lab_run *run, lab_progress *progress);

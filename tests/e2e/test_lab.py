@@ -456,15 +456,23 @@ def bad_key():
         command = run(server.port, *SMALL, name="another")
         status, _, err = e2e.run(command, LIMIT_SECONDS)
         demand(status == 69 and "the peer's key is not ours" in err, f"{status} {err}")
-        server.turns_away("the peer's key is not ours")
+        server.ends(69, "the peer's key is not ours")
 
 
 def stranger(greeting, says):
-    """Who is no lab, or another version of it, is told from its first bytes."""
+    """Who is no lab is told from its first bytes."""
     with Server() as server:
         with socket.create_connection(("127.0.0.1", server.port), 10) as end:
             end.sendall(greeting)
             server.turns_away(says)
+
+
+def other_peer(greeting, says):
+    """Who is one, but not as we are, ends it."""
+    with Server() as server:
+        with socket.create_connection(("127.0.0.1", server.port), 10) as end:
+            end.sendall(greeting)
+            server.ends(69, says)
 
 
 def other_version():
@@ -679,9 +687,9 @@ def cases(tap):
     one("case_138__mismatch", mismatch)
     one("bad_key", bad_key)
     one("stranger", stranger, b"GET / HTTP/1.1\r\n" * 8, "the peer is no `verbena lab'")
-    one("stranger_version", stranger, b"verb-lab" + struct.pack(">II", 9, 0) + bytes(32),
+    one("peer_of_another_version", other_peer, b"verb-lab" + struct.pack(">II", 9, 0) + bytes(32),
         "the peer's `verbena lab' speaks protocol 9 and this one 1")
-    one("stranger_role", stranger, b"verb-lab" + struct.pack(">II", 1, 1) + bytes(32),
+    one("peer_of_the_same_role", other_peer, b"verb-lab" + struct.pack(">II", 1, 1) + bytes(32),
         "both ends have the same role")
     one("other_version", other_version)
     one("nobody_there", nobody_there)

@@ -110,12 +110,12 @@ def session(direction, index, harm, timeout="20s", words=()):
                 return (status, process.both()), (other, server.process.both()), proxy.counts
 
 
-PROVEN = 2  # frames until the key is
+GREETED = 1  # frames until a peer is known to be one
 
 
 def await_end(serve, index):
     """Its exit code; None where the peer was turned away as a stranger, and it waits for another."""
-    if index is not None and index < PROVEN:
+    if index is not None and index < GREETED:
         wait_until(lambda: serve.popen.poll() is not None or "is turned away: " in serve.both(),
                    LIMIT_SECONDS, "an end")
         return serve.popen.poll()
@@ -171,7 +171,7 @@ def step(kind, direction, index, last, words):
         if which == FROM_SERVE and direction == FROM_SERVE and index == last and status == 0:
             continue
         told = f"{where}, {'run' if which == FROM_RUN else 'serve'}: {status}\n{text}"
-        demand(status == 69 or (status is None and which == FROM_SERVE and index < PROVEN), told)
+        demand(status == 69 or (status is None and which == FROM_SERVE and index < GREETED), told)
         demand(re.search(REASONS[kind], text), told)
 
 
@@ -302,10 +302,11 @@ def silent_clients():
         with socket.create_connection(("127.0.0.1", server.port), 10) as client:
             server.turns_away("it does not say who it is in time")
             demand(client.recv(1) == b"", "the connection stays open")
+        server.serves()
+    with Server("--timeout", "2s") as server:
         with socket.create_connection(("127.0.0.1", server.port), 10) as client:
             client.sendall(greeting)
-            server.turns_away("the peer says nothing for 2000 ms while greeting")
-        server.serves()
+            server.ends(69, "the peer says nothing for 2000 ms while greeting")
 
 
 def trickle():
@@ -320,9 +321,9 @@ def trickle():
                     client.send(b"x")
                 except ConnectionError:
                     return True
-                return "is turned away" in server.process.both()
-            wait_until(more, 20, "it to be turned away")
-            server.turns_away("the peer says nothing for 2000 ms while greeting")
+                return server.process.popen.poll() is not None
+            wait_until(more, 20, "an end")
+            server.ends(69, "the peer says nothing for 2000 ms while greeting")
 
 
 def silent_server():
@@ -330,6 +331,14 @@ def silent_server():
         port = listener.getsockname()[1]
         status, _, err = e2e.run(run(port, *NO_TCP, "--timeout", "1s"), LIMIT_SECONDS)
         demand(status == 69 and "the peer says nothing for 1000 ms while greeting" in err, err)
+
+
+def garbage_after_greeting(data, says):
+    """Who greets is the peer, and ends it."""
+    with Server("--timeout", "5s") as server:
+        with socket.create_connection(("127.0.0.1", server.port), 10) as client:
+            client.sendall(data)
+            server.ends(69, says)
 
 
 def garbage(data, says):
@@ -513,7 +522,7 @@ def cases(tap):
     one("trickle", trickle)
     for name, data in (("zeros", bytes(4096)), ("ones", b"\xff" * 4096), ("http", b"GET / " * 99)):
         one(f"garbage_{name}", garbage, data, "the peer is no `verbena lab'")
-    one("garbage_after_greeting", garbage,
+    one("garbage_after_greeting", garbage_after_greeting,
         b"verb-lab" + struct.pack(">II", 1, 0) + b"\xff" * 999, "the peer sent no message")
     one("strangers_of_the_baseline", strangers_of_the_baseline)
     one("no_baseline", no_baseline)
