@@ -185,13 +185,13 @@ static bool has(const struct lab_end *e, const struct lab_trial *t)
 
 static bool is_asked_for(const struct lab_end *e, unsigned experiment)
 {
-    return experiment != LAB_NO_EXPERIMENT && (e->settings.experiments >> experiment & 1) != 0;
+    return (e->settings.experiments >> experiment & 1) != 0;
 }
 
 unsigned lab_experiment_trials(const struct lab_end *e)
 {
     unsigned count = 0;
-    for (unsigned x = 0; x < LAB_EXPERIMENTS; x++) {
+    for (unsigned x = LAB_NO_EXPERIMENT + 1; x < LAB_EXPERIMENTS; x++) {
         if (!is_asked_for(e, x))
             continue;
         const struct lab_list sizes = sizes_of(e, kinds[x]);
@@ -257,7 +257,7 @@ int lab_experiment_drive(struct lab_end *e, struct lab_run *run, lab_progress *p
 {
     struct doing d = {e, progress, run->count, run->steps};
     int error = 0;
-    for (unsigned i = 0; i < LAB_EXPERIMENTS && error == 0; i++)
+    for (unsigned i = LAB_NO_EXPERIMENT + 1; i < LAB_EXPERIMENTS && error == 0; i++)
         if (is_asked_for(e, i))
             error = drive_experiment(&d, i, run->experiments);
     return error;
