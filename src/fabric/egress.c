@@ -159,6 +159,12 @@ static bool hit(struct fabric *f, const struct packet *k, uint32_t ppm)
            rng_below(&f->rng, 1000000) < ppm;
 }
 
+/* What a host has sent: switches look before they send. */
+static bool too_large(const struct port *p, const struct packet *k)
+{
+    return !p->at_switch && p->mtu_bytes != 0 && k->payload_bytes > p->mtu_bytes;
+}
+
 void egress_wire_event(struct fabric *f, uint32_t port)
 {
     struct port *p = &f->port[port];
@@ -180,6 +186,8 @@ void egress_wire_event(struct fabric *f, uint32_t port)
             codec_parse_pause(f, packet, &xoff, &xon);
         packet_give(&f->pool, packet);
         pause_received(f, to, xoff, xon, quanta);
+    } else if (too_large(p, k)) {
+        switch_drop(f, p, packet, &f->totals.drops_mtu);
     } else if (hit(f, k, p->loss_ppm)) {
         switch_drop(f, p, packet, &f->totals.drops_link);
     } else if (peer->at_switch) {

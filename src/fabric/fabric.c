@@ -37,6 +37,7 @@ void fabric_defaults(struct fabric_config *config)
         .kmax_bytes = 1600000,
         .ecn_rate_bps = UINT64_C(100000000000),
         .pmax_ppm = 200000,
+        .converge_ps = 10 * FABRIC_MS,
     };
     config->hosts = (struct fabric_hosts){
         .payload_bytes = 1024,
@@ -71,7 +72,8 @@ static bool times_sane(const struct fabric_config *c)
     for (unsigned i = 0; i < sizeof(times) / sizeof(times[0]); i++)
         if (times[i] > SCHED_MAX_PS / 8)
             return false;
-    return c->limit_ps <= SCHED_MAX_PS / 2 && h->rnr_timer_ps <= FABRIC_MAX_RNR_PS;
+    return c->limit_ps <= SCHED_MAX_PS / 2 && h->rnr_timer_ps <= FABRIC_MAX_RNR_PS &&
+           (c->switches.converge_ps <= SCHED_MAX_PS / 8 || c->switches.converge_ps == FABRIC_NEVER);
 }
 
 static bool config_sane(const struct fabric_config *c)
@@ -305,7 +307,7 @@ int fabric_create(const struct fabric_config *config, const struct fabric_topolo
         !flows_sane(topology, flows, flow_count))
         return -EINVAL;
     for (uint32_t i = 0; i < config->faults; i++)
-        if (config->fault[i].link >= topology->links ||
+        if (config->fault[i].link >= topology->links || config->fault[i].at_ps > SCHED_MAX_PS / 2 ||
             (i > 0 && config->fault[i].at_ps < config->fault[i - 1].at_ps))
             return -EINVAL;
     struct fabric *f = calloc(1, sizeof(*f));
@@ -337,6 +339,7 @@ int fabric_create(const struct fabric_config *config, const struct fabric_topolo
     watch_start(f);
     if (config->faults > 0)
         sched_put(&f->sched, event_of_fabric(f, FABRIC_FAULT), config->fault[0].at_ps);
+    route_await_event(f);
     if (config->on_sample != NULL)
         sched_put(&f->sched, event_of_fabric(f, FABRIC_SAMPLE), config->sample_ps);
     *out = f;
@@ -364,6 +367,7 @@ static void fault_event(struct fabric *f)
     for (uint32_t port = 0; port < f->ports; port++)
         if (f->port[port].link == next->link)
             egress_set_link(f, port, next->up);
+    f->progress_ps = f->sched.now_ps; /* as long as ever for what this makes possible */
     if (f->next_fault < f->config.faults)
         sched_put(&f->sched, event_of_fabric(f, FABRIC_FAULT),
                   f->config.fault[f->next_fault].at_ps);
@@ -407,6 +411,9 @@ static void dispatch(struct fabric *f, uint32_t id)
         break;
     case FABRIC_FAULT:
         fault_event(f);
+        break;
+    case FABRIC_ROUTE:
+        route_learn_event(f);
         break;
     default:
         sample_event(f);

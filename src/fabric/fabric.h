@@ -36,7 +36,7 @@ struct fabric_link {
     uint32_t node[2];
     uint64_t rate_bps;
     uint64_t delay_ps;
-    uint32_t mtu_bytes;   /* larger payloads are dropped; 0: none is too large */
+    uint32_t mtu_bytes;   /* larger payloads are dropped, both ways; 0: none is too large */
     uint32_t loss_ppm;    /* data frames that arrive broken, and are dropped */
     uint32_t corrupt_ppm; /* data frames with a bit turned that no FCS shows: hosts drop them */
 };
@@ -117,6 +117,9 @@ struct fabric_switches {
     uint64_t kmin_bytes, kmax_bytes; /* at ecn_rate_bps; in proportion for other rates */
     uint64_t ecn_rate_bps;           /* 0: the same at all rates */
     uint32_t pmax_ppm;
+    /* How long after a link went or came back, and stayed so, all ways are measured anew. Till then
+     * the switches at its ends alone know. FABRIC_NEVER: it is not done. */
+    uint64_t converge_ps;
 };
 
 struct fabric_hosts {

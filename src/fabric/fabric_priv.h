@@ -26,6 +26,7 @@ enum fabric_event {
     FABRIC_CHECK, /* does anything move? */
     FABRIC_WATCH, /* the watchdog's look around */
     FABRIC_FAULT,
+    FABRIC_ROUTE,  /* all switches learn of a fault */
     FABRIC_SAMPLE, /* the last: it changes nothing for the others */
     FABRIC_EVENTS
 };
@@ -92,6 +93,7 @@ struct switch_state {
     struct rng rng;
     uint32_t node;
     uint32_t *route; /* a group for each host */
+    uint32_t *whole; /* the same with all links; NULL: route is */
     struct route_group *group;
     uint32_t groups, group_capacity;
     uint32_t *ports; /* of all groups */
@@ -149,10 +151,11 @@ struct fabric {
     uint8_t *waiting;            /* watch.c's scratch, a mask a port */
     uint32_t started;            /* flows */
     uint32_t awaited;            /* flows whose start has a time, and is to come */
-    uint64_t progress_ps;        /* when a flow last started or got on */
+    uint64_t progress_ps;        /* when a flow last started or got on, or ways changed */
     uint64_t check_ps;           /* how often to look */
     uint64_t patience_ps;        /* without progress, however many frames move */
-    uint32_t next_fault;
+    uint32_t next_fault, next_learnt;
+    struct search *search; /* route.c's, to measure with */
     bool full;
     bool weighted;
     enum fabric_state state;
@@ -242,11 +245,14 @@ void switch_drop(struct fabric *f, struct port *p, uint32_t packet, uint64_t *wh
 
 /* route.c: the tables of all switches. 0, -ENOMEM, or -EHOSTUNREACH with *bad. */
 int route_create(struct fabric *f, uint32_t *bad);
+/* When the next fault is known everywhere; it is. */
+void route_await_event(struct fabric *f);
+void route_learn_event(struct fabric *f);
 void route_free(struct fabric *f);
 /* PACKET_NONE: no way. */
 uint32_t route_port(const struct fabric *f, const struct switch_state *s, uint32_t host,
                     uint32_t hash);
-/* What so many bytes of the flow would take on an empty network; 0: not known. */
+/* What so many bytes of the flow would take on an empty network with all links; 0: not known. */
 uint64_t route_ideal_ps(const struct fabric *f, uint32_t flow, uint64_t bytes);
 
 /* telemetry.c: what switches write into packets (INT) for congestion control that asks for it. */

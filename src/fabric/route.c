@@ -2,8 +2,9 @@
 /*
  * route.c: shortest ways. Each switch has for each host a group of ports that are all one step
  * nearer; a flow takes one by its hash and the switch's own seed, so that two switches in a row
- * choose independently.
+ * choose independently. When links go or come back all is measured anew, some time later.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@ enum { UNREACHED = UINT16_MAX, MAX_IDEAL_HOPS = 256 };
 struct search {
     uint16_t *distance; /* of each node to the host */
     uint32_t *queue;
-    uint32_t *next; /* ports of one switch */
+    uint32_t *next;   /* ports of one switch */
+    uint8_t *avoided; /* of each link: it is known to be down */
 };
 
 uint32_t route_port(const struct fabric *f, const struct switch_state *s, uint32_t host,
@@ -47,8 +49,9 @@ uint32_t route_port(const struct fabric *f, const struct switch_state *s, uint32
 }
 
 /* Steps from every node to the host, through switches only. */
-static void measure(const struct fabric *f, struct search *s, uint32_t to)
+static void measure(const struct fabric *f, uint32_t to)
 {
+    struct search *s = f->search;
     uint32_t first = 0, last = 0;
     memset(s->distance, 0xff, f->topology.nodes * sizeof(*s->distance));
     s->distance[to] = 0;
@@ -59,8 +62,9 @@ static void measure(const struct fabric *f, struct search *s, uint32_t to)
         if (!n->is_switch && beyond != 1)
             continue;
         for (uint32_t i = 0; i < n->ports; i++) {
-            uint32_t peer = f->port[f->port[n->first_port + i].peer].node;
-            if (s->distance[peer] != UNREACHED)
+            const struct port *p = &f->port[n->first_port + i];
+            uint32_t peer = f->port[p->peer].node;
+            if (s->distance[peer] != UNREACHED || s->avoided[p->link])
                 continue;
             s->distance[peer] = beyond;
             s->queue[last++] = peer;
@@ -97,8 +101,9 @@ static uint32_t group_create(struct switch_state *s, const uint32_t *ports, uint
     return s->groups++;
 }
 
-static int route_towards_create(struct fabric *f, struct search *search, uint32_t host)
+static int route_towards(struct fabric *f, uint32_t host)
 {
+    struct search *search = f->search;
     for (uint32_t i = 0; i < f->switches; i++) {
         struct switch_state *s = &f->sw[i];
         const struct node *n = &f->node[s->node];
@@ -110,7 +115,7 @@ static int route_towards_create(struct fabric *f, struct search *search, uint32_
         for (uint32_t j = 0; j < n->ports; j++) {
             uint32_t port = n->first_port + j;
             uint32_t peer = f->port[f->port[port].peer].node;
-            if (search->distance[peer] == here - 1 &&
+            if (search->distance[peer] == here - 1 && !search->avoided[f->port[port].link] &&
                 (f->node[peer].is_switch || search->distance[peer] == 0))
                 search->next[count++] = port;
         }
@@ -139,34 +144,141 @@ static int check_flows(const struct fabric *f, uint32_t *bad)
     return 0;
 }
 
+/* Ways to all hosts. Groups that are there are found, not made. */
+static int measure_all(struct fabric *f)
+{
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < f->topology.nodes; i++) {
+        if (f->node[i].is_switch)
+            continue;
+        measure(f, i);
+        rc = route_towards(f, f->node[i].host);
+    }
+    return rc;
+}
+
+/* One fault becomes known, unless its link changed again before; whether that is news. */
+static bool learn(struct fabric *f, uint32_t fault)
+{
+    const struct fabric_config *c = &f->config;
+    const struct fabric_fault *this = &c->fault[fault];
+    uint8_t *avoided = &f->search->avoided[this->link];
+    for (uint32_t i = fault + 1; i < c->faults; i++) {
+        if (c->fault[i].at_ps - this->at_ps > c->switches.converge_ps)
+            break;
+        if (c->fault[i].link == this->link)
+            return false;
+    }
+    if (*avoided == !this->up)
+        return false;
+    *avoided = !this->up;
+    return true;
+}
+
+/* All faults that are known at the time of the next; whether ways may have changed. */
+static bool learn_next(struct fabric *f)
+{
+    const struct fabric_config *c = &f->config;
+    uint64_t at_ps = c->fault[f->next_learnt].at_ps;
+    bool news = false;
+    while (f->next_learnt < c->faults && c->fault[f->next_learnt].at_ps == at_ps)
+        news = learn(f, f->next_learnt++) || news;
+    return news;
+}
+
+void route_await_event(struct fabric *f)
+{
+    const struct fabric_config *c = &f->config;
+    if (f->next_learnt < c->faults)
+        sched_put(&f->sched, event_of_fabric(f, FABRIC_ROUTE),
+                  c->fault[f->next_learnt].at_ps + c->switches.converge_ps);
+}
+
+void route_learn_event(struct fabric *f)
+{
+    if (learn_next(f)) {
+        int rc = measure_all(f);
+        assert(rc == 0); /* rehearse made all groups */
+        f->progress_ps = f->sched.now_ps;
+    }
+    route_await_event(f);
+}
+
+/* All faults, one after the other, so that every group is there when it is wanted: there is no
+ * memory to be had while the fabric runs. */
+static int rehearse(struct fabric *f)
+{
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < f->switches; i++) {
+        struct switch_state *s = &f->sw[i];
+        s->whole = malloc((f->hosts + (size_t)1) * sizeof(*s->whole));
+        if (s->whole == NULL)
+            return -ENOMEM;
+        memcpy(s->whole, s->route, f->hosts * sizeof(*s->whole));
+    }
+    while (rc == 0 && f->next_learnt < f->config.faults)
+        if (learn_next(f))
+            rc = measure_all(f);
+    for (uint32_t i = 0; rc == 0 && i < f->switches; i++)
+        memcpy(f->sw[i].route, f->sw[i].whole, f->hosts * sizeof(*f->sw[i].route));
+    memset(f->search->avoided, 0, f->topology.links);
+    f->next_learnt = 0;
+    return rc;
+}
+
+static int search_create(struct fabric *f)
+{
+    struct search *s = f->search = calloc(1, sizeof(*s));
+    if (s == NULL)
+        return -ENOMEM;
+    s->distance = calloc(f->topology.nodes + 1u, sizeof(*s->distance));
+    s->queue = calloc(f->topology.nodes + 1u, sizeof(*s->queue));
+    s->next = calloc(f->ports + 1u, sizeof(*s->next));
+    s->avoided = calloc(f->topology.links + 1u, 1);
+    return s->distance != NULL && s->queue != NULL && s->next != NULL && s->avoided != NULL
+               ? 0
+               : -ENOMEM;
+}
+
+static void search_free(struct fabric *f)
+{
+    struct search *s = f->search;
+    if (s == NULL)
+        return;
+    free(s->distance);
+    free(s->queue);
+    free(s->next);
+    free(s->avoided);
+    free(s);
+    f->search = NULL;
+}
+
 int route_create(struct fabric *f, uint32_t *bad)
 {
-    struct search s = {
-        .distance = calloc(f->topology.nodes + 1u, sizeof(*s.distance)),
-        .queue = calloc(f->topology.nodes + 1u, sizeof(*s.queue)),
-        .next = calloc(f->ports + 1u, sizeof(*s.next)),
-    };
-    int rc = s.distance != NULL && s.queue != NULL && s.next != NULL ? 0 : -ENOMEM;
+    int rc = search_create(f);
     for (uint32_t i = 0; rc == 0 && i < f->switches; i++) {
         f->sw[i].route = calloc(f->hosts + 1u, sizeof(*f->sw[i].route));
         rc = f->sw[i].route != NULL ? 0 : -ENOMEM;
     }
-    for (uint32_t i = 0; rc == 0 && i < f->topology.nodes; i++) {
-        if (f->node[i].is_switch)
-            continue;
-        measure(f, &s, i);
-        rc = route_towards_create(f, &s, f->node[i].host);
-    }
-    free(s.distance);
-    free(s.queue);
-    free(s.next);
-    return rc != 0 ? rc : check_flows(f, bad);
+    if (rc == 0)
+        rc = measure_all(f);
+    if (rc == 0)
+        rc = check_flows(f, bad);
+    if (f->config.switches.converge_ps == FABRIC_NEVER)
+        f->next_learnt = f->config.faults;
+    if (rc == 0 && f->next_learnt < f->config.faults)
+        rc = rehearse(f);
+    else
+        search_free(f);
+    return rc;
 }
 
 void route_free(struct fabric *f)
 {
+    search_free(f);
     for (uint32_t i = 0; f->sw != NULL && i < f->switches; i++) {
         free(f->sw[i].route);
+        free(f->sw[i].whole);
         free(f->sw[i].group);
         free(f->sw[i].ports);
     }
@@ -202,6 +314,16 @@ static void pass_back(const struct fabric *f, struct pipeline *l, const struct p
     l->prev_ps += ack_ps + p->delay_ps;
 }
 
+/* As route_port, if all links are there. */
+static uint32_t whole_port(const struct switch_state *s, uint32_t host, uint32_t hash)
+{
+    uint32_t route = (s->whole != NULL ? s->whole : s->route)[host];
+    if (route == PACKET_NONE)
+        return PACKET_NONE;
+    const struct route_group *g = &s->group[route];
+    return s->ports[g->first + ((uint64_t)hash_mix(hash ^ s->ecmp_seed) * g->count >> 32)];
+}
+
 /* The flow's ports in the direction of its bytes. 0: there is no way, or a very long one. */
 static uint32_t find_way(const struct fabric *f, uint32_t flow, uint32_t way[MAX_IDEAL_HOPS])
 {
@@ -212,7 +334,7 @@ static uint32_t find_way(const struct fabric *f, uint32_t flow, uint32_t way[MAX
         uint32_t peer = f->port[f->port[port].peer].node;
         if (peer == s->dst)
             return hops;
-        port = route_port(f, &f->sw[f->node[peer].host], host, hash);
+        port = whole_port(&f->sw[f->node[peer].host], host, hash);
     }
     return 0;
 }

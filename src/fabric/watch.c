@@ -184,11 +184,13 @@ static void look_for_deadlock(struct fabric *f)
 }
 
 /* No flow gets on, and no frame leaves; or frames do, as retries, but no flow gets on for longer
- * than all their messages can take. What is still to begin, or a link to change, may end it. */
+ * than all their messages can take. What is still to begin, or a link to change, or ways to be
+ * measured anew, may end it. */
 static bool stands_still(const struct fabric *f)
 {
     uint64_t now = f->sched.now_ps, quiet_ps = now - f->progress_ps;
-    if (quiet_ps < f->config.stall_ps || f->awaited != 0 || f->next_fault < f->config.faults)
+    if (quiet_ps < f->config.stall_ps || f->awaited != 0 || f->next_fault < f->config.faults ||
+        f->next_learnt < f->config.faults)
         return false;
     if (quiet_ps >= f->patience_ps)
         return true;

@@ -213,9 +213,13 @@ static void create__refuses_times(void **state)
     struct rig r;
     struct fabric *f;
     uint32_t bad;
-    uint64_t *const times[] = {&r.config.hosts.timeout_ps, &r.config.hosts.cnp_interval_ps,
-                               &r.config.detect_ps,        &r.config.restore_ps,
-                               &r.config.limit_ps,         &r.config.hosts.rnr_timer_ps};
+    uint64_t *const times[] = {&r.config.hosts.timeout_ps,
+                               &r.config.hosts.cnp_interval_ps,
+                               &r.config.detect_ps,
+                               &r.config.restore_ps,
+                               &r.config.limit_ps,
+                               &r.config.hosts.rnr_timer_ps,
+                               &r.config.switches.converge_ps};
     for (unsigned i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         rig_star(&r, 2, 100, 1000);
         rig_flow(&r, 0, 1, 1000);
@@ -225,6 +229,12 @@ static void create__refuses_times(void **state)
         *times[i] = i == 5 ? FABRIC_MAX_RNR_PS + 1 : SCHED_MAX_PS;
         assert_int_equal(fabric_create(&r.config, &r.topology, r.flow, r.flows, &f, &bad), -EINVAL);
     }
+    struct fabric_fault fault = {SCHED_MAX_PS / 2 + 1, 0, false};
+    rig_star(&r, 2, 100, 1000);
+    rig_flow(&r, 0, 1, 1000);
+    r.config.fault = &fault;
+    r.config.faults = 1;
+    assert_int_equal(fabric_create(&r.config, &r.topology, r.flow, r.flows, &f, &bad), -EINVAL);
 }
 
 int main(void)

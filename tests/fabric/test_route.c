@@ -156,6 +156,151 @@ static void ideal__is_what_one_flow_takes(void **state)
     }
 }
 
+/* Hosts 0 and 1 at leaf 4, 2 and 3 at leaf 5, spines 6 and 7; link DOWN joins 6 and 5. */
+enum { LEAF = 4, SPINE = 6, DOWN = 5 };
+
+static void leaf_spine(struct rig *r, const struct fabric_fault *faults, uint32_t count)
+{
+    memset(r, 0, sizeof(*r));
+    fabric_defaults(&r->config);
+    r->topology = (struct fabric_topology){.nodes = 8, .is_switch = r->is_switch, .link = r->link};
+    memset(r->is_switch + LEAF, 1, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        rig_link(r, i, LEAF + i / 2, 100, 1000);
+    for (uint32_t i = 0; i < 4; i++)
+        rig_link(r, SPINE + i / 2, LEAF + i % 2, 100, 1000);
+    r->config.fault = faults;
+    r->config.faults = count;
+    r->config.switches.converge_ps = 500 * FABRIC_US;
+}
+
+/* Of many flows from leaf 4 to host 2, how many go by the first spine. */
+static uint32_t by_first_spine(const struct rig *r)
+{
+    uint32_t n = 0;
+    for (uint32_t flow = 0; flow < 64; flow++) {
+        const struct switch_state *s = &r->f->sw[r->f->node[LEAF].host];
+        uint32_t port = route_port(r->f, s, r->f->node[2].host, hash_mix(flow));
+        assert_int_not_equal(port, PACKET_NONE);
+        n += r->f->port[r->f->port[port].peer].node == SPINE;
+    }
+    return n;
+}
+
+/* A link that is not the switch's own: its flows are lost until all have learnt of it, and then
+ * all get there; or never, where nobody does. */
+static void learn__black_hole_and_recovery(void **state)
+{
+    (void)state;
+    static const struct fabric_fault down = {0, DOWN, false};
+    for (unsigned never = 0; never < 2; never++) {
+        struct rig r;
+        uint32_t lost = 0;
+        leaf_spine(&r, &down, 1);
+        if (never != 0)
+            r.config.switches.converge_ps = FABRIC_NEVER;
+        r.config.hosts.timeout_ps = 100 * FABRIC_US;
+        for (uint32_t i = 0; i < 32; i++)
+            rig_flow(&r, i % 2, 2 + i % 2, 4000);
+        rig_make(&r);
+        uint32_t holes = by_first_spine(&r);
+        rig_until(&r, 490 * FABRIC_US);
+        fabric_totals(r.f, &r.totals);
+        assert_in_range(holes, 1, 63);
+        assert_in_range(r.totals.finished, 1, 31);
+        assert_true(r.totals.drops_route > 0);
+        assert_int_equal(fabric_run(r.f, 50000000), never ? FABRIC_STALLED : FABRIC_FINISHED);
+        assert_int_equal(by_first_spine(&r), never ? holes : 0);
+        for (uint32_t i = 0; i < 32; i++) {
+            uint64_t fct_ps = rig_fct_ps(&r, i);
+            lost += fct_ps > 490 * FABRIC_US;
+            assert_true(fct_ps < 490 * FABRIC_US ||
+                        (never ? fct_ps == FABRIC_NEVER : fct_ps > 500 * FABRIC_US));
+        }
+        assert_int_equal(lost, 32 - r.totals.finished);
+        rig_end(&r);
+    }
+}
+
+/* What is known when, of a link that goes and comes back; a change that does not last is not. */
+static void learn__some_time_later(void **state)
+{
+    (void)state;
+    static const struct {
+        struct fabric_fault fault[3];
+        uint32_t faults;
+        struct {
+            uint64_t at_us;
+            bool both;
+        } look[5];
+    } rows[] = {
+        {{{0, DOWN, false}, {2000 * FABRIC_US, DOWN, true}},
+         2,                            {{450, true}, {550, false}, {1950, false}, {2450, false}, {2550, true}}},
+        {{{0, DOWN, false}, {499 * FABRIC_US, DOWN, true}},
+         2,                            {{450, true}, {550, true}, {950, true}, {1050, true}, {2500, true}}    },
+        {{{0, DOWN, false}, {400 * FABRIC_US, DOWN, true}, {450 * FABRIC_US, DOWN, false}},
+         3,                            {{450, true}, {550, true}, {900, true}, {1000, false}, {2500, false}}  },
+        {{{0, DOWN, true}},                                                                 /* it was up */
+         1, {{450, true}, {550, true}, {950, true}, {1050, true}, {2500, true}}    },
+        {{{0, DOWN, false}, {0, DOWN, true}, {0, DOWN, false}},
+         3,                            {{450, true}, {550, false}, {950, false}, {1050, false}, {2500, false}}},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig r;
+        leaf_spine(&r, rows[i].fault, rows[i].faults);
+        rig_flow(&r, 0, 2, 1000);
+        r.flow[0].start_ps = 3 * FABRIC_MS; /* it is waited for */
+        rig_make(&r);
+        uint32_t groups = r.f->sw[0].groups;
+        for (unsigned j = 0; j < 5; j++) {
+            rig_until(&r, rows[i].look[j].at_us * FABRIC_US);
+            assert_int_equal(by_first_spine(&r) > 0, rows[i].look[j].both);
+        }
+        assert_int_equal(r.f->sw[0].groups, groups); /* all were made before */
+        rig_end(&r);
+    }
+}
+
+/* A way that is longer, or none; what is ideal is that of the whole network. */
+static void learn__a_longer_way(void **state)
+{
+    (void)state;
+    static const struct fabric_fault down[] = {
+        {0,             2, false},
+        {FABRIC_MS * 2, 3, false}
+    };
+    struct fabric_flow_result whole = {0}, result;
+    for (unsigned faults = 0; faults <= 2; faults++) {
+        struct rig r;
+        memset(&r, 0, sizeof(r));
+        fabric_defaults(&r.config);
+        r.topology = (struct fabric_topology){.nodes = 5, .is_switch = r.is_switch, .link = r.link};
+        memset(r.is_switch + 2, 1, 3);
+        rig_link(&r, 0, 2, 100, 1000);
+        rig_link(&r, 1, 3, 100, 1000);
+        rig_link(&r, 2, 3, 100, 1000); /* the short way */
+        rig_link(&r, 2, 4, 100, 1000);
+        rig_link(&r, 4, 3, 100, 1000);
+        r.config.fault = down;
+        r.config.faults = faults;
+        r.config.switches.converge_ps = 500 * FABRIC_US;
+        rig_flow(&r, 0, 1, 10000);
+        rig_flow(&r, 0, 1, 10000);
+        r.flow[0].start_ps = FABRIC_MS;
+        r.flow[1].start_ps = 3 * FABRIC_MS;
+        assert_int_equal(rig_run(&r), faults < 2 ? FABRIC_FINISHED : FABRIC_STALLED);
+        fabric_flow_result(r.f, 0, &result);
+        if (faults == 0)
+            whole = result;
+        assert_int_equal(whole.fct_ps, whole.ideal_ps);
+        assert_int_equal(result.ideal_ps, whole.ideal_ps);
+        assert_int_equal(result.fct_ps > whole.fct_ps, faults > 0);
+        assert_int_equal(rig_fct_ps(&r, 1) == FABRIC_NEVER, faults == 2);
+        assert_int_equal(r.totals.drops_route > 0, faults == 2);
+        rig_end(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +309,9 @@ int main(void)
         cmocka_unit_test(create__unreachable),
         cmocka_unit_test(create__not_through_a_host),
         cmocka_unit_test(ideal__is_what_one_flow_takes),
+        cmocka_unit_test(learn__black_hole_and_recovery),
+        cmocka_unit_test(learn__some_time_later),
+        cmocka_unit_test(learn__a_longer_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -212,16 +212,30 @@ static void receive__tags_take_time(void **state)
 static void receive__too_large_for_the_link(void **state)
 {
     (void)state;
-    for (uint32_t mtu = 1023; mtu <= 1025; mtu++) {
+    for (uint32_t i = 0; i < 6; i++) {
         struct rig r;
+        uint32_t mtu = 1023 + i % 3;
         rig_star(&r, 2, 100, 1000);
-        r.link[1].mtu_bytes = mtu;
+        r.link[i / 3].mtu_bytes = mtu; /* from the host, or to the other */
         r.config.limit_ps = 100 * FABRIC_US;
         rig_flow(&r, 0, 1, 2048);
         assert_int_equal(rig_run(&r), mtu < 1024 ? FABRIC_LIMIT : FABRIC_FINISHED);
         assert_int_equal(r.totals.drops_mtu, mtu < 1024 ? 2 : 0);
         rig_end(&r);
     }
+    struct rig r; /* no switch at all */
+    rig_star(&r, 2, 100, 1000);
+    r.topology.nodes = 2;
+    r.topology.links = 0;
+    rig_link(&r, 0, 1, 100, 1000);
+    r.link[0].mtu_bytes = 1023;
+    r.config.limit_ps = 100 * FABRIC_US;
+    rig_flow(&r, 0, 1, 2048);
+    rig_flow(&r, 1, 0, 1023); /* small enough */
+    assert_int_equal(rig_run(&r), FABRIC_LIMIT);
+    assert_int_equal(r.totals.drops_mtu, 2);
+    assert_int_equal(r.totals.finished, 1);
+    rig_end(&r);
 }
 
 int main(void)
