@@ -395,7 +395,8 @@ static struct trace_filter read_filter(const struct options *o, const struct sce
 {
     struct scenario_error error;
     struct trace_filter filter = {0};
-    struct trace_names names = {find_node, s};
+    struct trace_names names = {find_node, s, s->topology.nodes, trace_ports_most(&s->topology),
+                                s->flows};
     for (unsigned i = 0; i < o->filters; i++)
         if (!trace_filter_add(&filter, o->filter[i], &names, &error))
             tool_die(TOOL_USAGE, "%s", error.text);

@@ -164,7 +164,10 @@ int cmd_fabric_trace(int argc, char **argv)
     argp_parse(&trace_argp, argc, argv, 0, NULL, &o);
     if (!trace_reader_open(&r, o.path, &error))
         tool_die(TOOL_UNAVAILABLE, "%s", error.text);
-    struct trace_names names = {trace_reader_find, &r};
+    struct trace_names names = {trace_reader_find, &r, r.nodes, 0, 0};
+    for (uint32_t i = 0; i < r.nodes; i++)
+        if (r.first_port[i + 1] - r.first_port[i] > names.ports)
+            names.ports = r.first_port[i + 1] - r.first_port[i];
     for (unsigned i = 0; i < o.filters; i++)
         if (!trace_filter_add(&filter, o.filter[i], &names, &error))
             tool_die(TOOL_USAGE, "%s", error.text);

@@ -11,7 +11,8 @@
 
 /*
  * What may still come after a pause was decided: the frame that holds up the PFC frame, that
- * frame, both ways of the link, the response time, and the frame that had just begun.
+ * frame, both ways of the link, the response time, and the frame that had just begun. UINT32_MAX
+ * stands for more, which no buffer has.
  */
 static uint32_t headroom(const struct fabric *f, const struct port *p)
 {
@@ -19,12 +20,13 @@ static uint32_t headroom(const struct fabric *f, const struct port *p)
     uint64_t wire = p->delay_ps * (UINT64_C(1) << 20) / p->byte_time; /* bytes a delay long */
     if (c->headroom_bytes != 0)
         return c->headroom_bytes;
-    if (c->headroom_delays != 0)
-        return (uint32_t)(c->headroom_delays * wire);
     uint32_t frame =
         f->config.hosts.payload_bytes + f->config.hosts.header_bytes + f->config.gap_bytes;
-    return (uint32_t)(2 * wire + 2 * frame + f->config.pfc_bytes + f->config.gap_bytes +
-                      (uint64_t)c->response_quanta * FABRIC_QUANTUM_BYTES);
+    uint64_t bytes = 2 * wire + 2 * frame + f->config.pfc_bytes + f->config.gap_bytes +
+                     (uint64_t)c->response_quanta * FABRIC_QUANTUM_BYTES;
+    if (c->headroom_delays != 0)
+        bytes = c->headroom_delays * wire;
+    return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
 }
 
 uint64_t buffer_init(struct fabric *f, struct switch_state *s)

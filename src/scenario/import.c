@@ -39,7 +39,7 @@ static bool complain(struct words *w, const char *field, const char *format, ...
     return false;
 }
 
-static bool next(struct words *w, const char *field)
+static bool word(struct words *w, const char *field)
 {
     int c = getc(w->file);
     size_t n = 0;
@@ -53,7 +53,24 @@ static bool next(struct words *w, const char *field)
     if (c != EOF)
         ungetc(c, w->file);
     w->word[n] = '\0';
-    return n > 0 || complain(w, field, "the file ends where a value is expected");
+    return true;
+}
+
+static bool next(struct words *w, const char *field)
+{
+    return word(w, field) &&
+           (w->word[0] != '\0' || complain(w, field, "the file ends where a value is expected"));
+}
+
+/* Behind so many, as the file has said, there is no other. */
+static bool end(struct words *w, const char *field, uint32_t count)
+{
+    return word(w, field) &&
+           (w->word[0] == '\0' ||
+            complain(w, field,
+                     "'%s' is behind all %" PRIu32 " that the file begins with; its end "
+                     "is expected, or a larger number there",
+                     w->word, count));
 }
 
 static bool quantity(struct words *w, const char *field, enum quantity_kind kind, uint64_t most,
@@ -63,9 +80,10 @@ static bool quantity(struct words *w, const char *field, enum quantity_kind kind
         return false;
     if (!quantity_parse(w->word, kind, out))
         return complain(w, field, "'%s' is not %s", w->word, quantity_example(kind));
+    char text[QUANTITY_TEXT_BYTES];
     if (*out > most)
-        return complain(w, field, "%s is too large, at most %" PRIu64 " is expected", w->word,
-                        most);
+        return complain(w, field, "%s is too large, at most %s is expected", w->word,
+                        quantity_print(most, kind, text));
     return true;
 }
 
@@ -105,6 +123,7 @@ static bool read_link(struct words *w, struct scenario *s)
         !quantity(w, "error", QUANTITY_PPM, 1000000, &loss))
         return false;
     link.loss_ppm = (uint32_t)loss;
+    s->line = w->line;
     return scenario_add_link(s, &link) || complain(w, "links", "too many for the memory");
 }
 
@@ -134,7 +153,7 @@ static bool read_topology(struct words *w, struct scenario *s)
     for (uint32_t i = 0; i < links; i++)
         if (!read_link(w, s))
             return false;
-    return true;
+    return end(w, "links", links);
 }
 
 bool scenario_import_topology(struct scenario *s, const char *path, struct scenario_error *error)
@@ -192,6 +211,7 @@ bool scenario_import_flows(struct scenario *s, const char *path, struct scenario
     s->line = w.line;
     for (uint32_t i = 0; ok && i < flows; i++)
         ok = read_flow(&w, s);
+    ok = ok && end(&w, "flows", flows);
     fclose(w.file);
     return ok;
 }

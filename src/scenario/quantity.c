@@ -5,7 +5,9 @@
 #include "scenario/quantity.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -17,10 +19,12 @@ struct unit {
 enum { MAX_UNITS = 12 };
 
 static const struct {
+    unsigned first, last; /* units to print in */
     const char *example;
     struct unit unit[MAX_UNITS];
 } kinds[QUANTITY_KINDS] = {
-    [QUANTITY_RATE] = {"a rate such as 100Gbps",
+    [QUANTITY_RATE] = {0,
+                       4,    "a rate such as 100Gbps",
                        {{"bps", 1},
                         {"Kbps", 1000},
                         {"Mbps", 1000000},
@@ -29,24 +33,26 @@ static const struct {
                         {"Kb/s", 1000},
                         {"Mb/s", 1000000},
                         {"Gb/s", 1000000000},
-                        {"Tb/s", UINT64_C(1000000000000)}}                                },
-    [QUANTITY_TIME] = {"a time such as 1.5us",
+                        {"Tb/s", UINT64_C(1000000000000)}}                                      },
+    [QUANTITY_TIME] = {0,
+                       4,    "a time such as 1.5us",
                        {{"ps", 1},
                         {"ns", 1000},
                         {"us", 1000000},
                         {"ms", 1000000000},
-                        {"s", UINT64_C(1000000000000)}}                                   },
-    [QUANTITY_BYTES] = {"a size such as 4MiB",
+                        {"s", UINT64_C(1000000000000)}}                                         },
+    [QUANTITY_BYTES] = {4,
+                       7,    "a size such as 4MiB",
                        {{"", 1},
-                         {"B", 1},
                          {"KB", 1000},
                          {"MB", 1000000},
                          {"GB", 1000000000},
+                         {"B", 1},
                          {"KiB", 1024},
                          {"MiB", 1024 * 1024},
-                         {"GiB", 1024 * 1024 * 1024}}                                     },
-    [QUANTITY_COUNT] = {"a whole number",         {{"", 1}}                                },
-    [QUANTITY_PPM] = {"a share such as 1%",     {{"", 1000000}, {"%", 10000}, {"ppm", 1}}},
+                         {"GiB", 1024 * 1024 * 1024}}                                           },
+    [QUANTITY_COUNT] = {0, 0, "a whole number",         {{"", 1}}                                },
+    [QUANTITY_PPM] = {1, 1, "a share such as 1%",     {{"", 1000000}, {"%", 10000}, {"ppm", 1}}},
 };
 
 const char *quantity_example(enum quantity_kind kind)
@@ -103,4 +109,22 @@ bool quantity_parse(const char *text, enum quantity_kind kind, uint64_t *out)
         return true;
     }
     return false;
+}
+
+const char *quantity_print(uint64_t value, enum quantity_kind kind, char text[QUANTITY_TEXT_BYTES])
+{
+    const struct unit *first = &kinds[kind].unit[kinds[kind].first];
+    const struct unit *u = &kinds[kind].unit[kinds[kind].last];
+    while (u > first && (value < u->factor || (kind == QUANTITY_BYTES && value % u->factor != 0)))
+        u--;
+    int n = snprintf(text, QUANTITY_TEXT_BYTES, "%" PRIu64, value / u->factor);
+    uint64_t rest = value % u->factor, factor = u->factor;
+    if (rest != 0)
+        text[n++] = '.';
+    for (; rest != 0; rest %= factor) { /* all factors that leave one are powers of ten */
+        factor /= 10;
+        text[n++] = (char)('0' + rest / factor);
+    }
+    snprintf(text + n, QUANTITY_TEXT_BYTES - (size_t)n, "%s", u->name);
+    return text;
 }

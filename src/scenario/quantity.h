@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { QUANTITY_TEXT_BYTES = 48 };
+
 enum quantity_kind {
     QUANTITY_RATE,  /* bit/s: bps Kbps Mbps Gbps Tbps */
     QUANTITY_TIME,  /* ps: ps ns us ms s */
@@ -21,5 +23,7 @@ enum quantity_kind {
 const char *quantity_example(enum quantity_kind kind);
 /* false: it is none, is no whole number of the unit that counts, or too large. */
 bool quantity_parse(const char *text, enum quantity_kind kind, uint64_t *out);
+/* As quantity_parse takes it, exactly: in the largest unit that it fills, or for bytes divides. */
+const char *quantity_print(uint64_t value, enum quantity_kind kind, char text[QUANTITY_TEXT_BYTES]);
 
 #endif

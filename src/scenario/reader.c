@@ -9,6 +9,30 @@
 #include <stdarg.h>
 #include <string.h>
 
+/* One document; false and the error. */
+static bool load(struct reader *r, yaml_parser_t *parser)
+{
+    yaml_document_t more;
+    char *text = r->error->text;
+    size_t size = sizeof(r->error->text);
+    bool first = yaml_parser_load(parser, &r->doc) != 0;
+    if (!first || yaml_parser_load(parser, &more) == 0) {
+        snprintf(text, size, "%s:%zu: %s, YAML is expected", r->path, parser->problem_mark.line + 1,
+                 parser->problem != NULL ? parser->problem : "it cannot be read");
+        if (first)
+            yaml_document_delete(&r->doc);
+        return false;
+    }
+    bool ok = yaml_document_get_root_node(&more) == NULL;
+    if (!ok) {
+        snprintf(text, size, "%s:%zu: a second document begins, one is expected", r->path,
+                 more.start_mark.line + 1);
+        yaml_document_delete(&r->doc);
+    }
+    yaml_document_delete(&more);
+    return ok;
+}
+
 bool reader_open(struct reader *r, const char *path, struct scenario_set *sets, unsigned set_count,
                  struct scenario_error *error)
 {
@@ -22,11 +46,7 @@ bool reader_open(struct reader *r, const char *path, struct scenario_set *sets, 
         return false;
     }
     yaml_parser_set_input_file(&parser, file);
-    bool ok = yaml_parser_load(&parser, &r->doc) != 0;
-    if (!ok)
-        snprintf(error->text, sizeof(error->text), "%s:%zu: %s, YAML is expected", path,
-                 parser.problem_mark.line + 1,
-                 parser.problem != NULL ? parser.problem : "it cannot be read");
+    bool ok = load(r, &parser);
     yaml_parser_delete(&parser);
     fclose(file);
     return ok;
@@ -144,19 +164,62 @@ static bool one_of(const char *words, const char *word, unsigned *which)
     return false;
 }
 
-bool reader_keys(struct reader *r, const struct field *f, const char *keys)
+/* What is behind the field's path in a --set: the next name; NULL: the set is for another field. */
+static const char *set_below(const char *set, const struct field *f, int *length)
 {
+    size_t n = strlen(f->path);
+    if (n > 0 && (strncmp(set, f->path, n) != 0 || set[n] != '.'))
+        return NULL;
+    const char *name = n > 0 ? set + n + 1 : set;
+    *length = (int)strcspn(name, ".=");
+    return name;
+}
+
+/* A --set for something below the field, as the field that a message is about. */
+static void name_set(const char *set, const char *name, int length, struct field *out)
+{
+    *out = (struct field){.set = set};
+    snprintf(out->path, sizeof(out->path), "%.*s", (int)(name - set) + length, set);
+}
+
+/* of: " with shape star", or nothing. */
+static bool check_sets(struct reader *r, const struct field *f, const char *keys, const char *of)
+{
+    char word[READER_PATH_BYTES];
+    struct field key;
     unsigned which;
+    int n;
+    for (unsigned i = 0; i < r->set_count; i++) {
+        const char *name = set_below(r->sets[i].text, f, &n);
+        if (name == NULL)
+            continue;
+        snprintf(word, sizeof(word), "%.*s", n, name);
+        name_set(r->sets[i].text, name, n, &key);
+        if (!one_of(keys, word, &which))
+            return reader_fail(r, &key, "there is no field '%s'%s; expected: %s", word, of, keys);
+    }
+    return true;
+}
+
+static bool check_group(struct reader *r, const struct field *f, const char *keys)
+{
     if (f->set != NULL)
         return reader_fail(r, f,
                            "'%s' cannot stand for fields; they are expected, as %s.NAME=VALUE: %s",
                            f->set, f->path, keys);
-    if (r->failed || f->node == NULL)
-        return !r->failed;
-    if (f->node->type == YAML_SCALAR_NODE && scalar(f->node)[0] == '\0')
-        return true; /* a key without anything behind it */
-    if (f->node->type != YAML_MAPPING_NODE)
-        return reader_fail(r, f, "fields are expected: %s", keys);
+    if (r->failed || f->node == NULL || f->node->type == YAML_MAPPING_NODE ||
+        (f->node->type == YAML_SCALAR_NODE && scalar(f->node)[0] == '\0'))
+        return !r->failed; /* a key without anything behind it is none */
+    return reader_fail(r, f, "fields are expected: %s", keys);
+}
+
+static bool check_keys(struct reader *r, const struct field *f, const char *keys, const char *of)
+{
+    unsigned which;
+    if (!check_group(r, f, keys) || !check_sets(r, f, keys, of))
+        return false;
+    if (f->node == NULL || f->node->type != YAML_MAPPING_NODE)
+        return true;
     yaml_node_pair_t *top = f->node->data.mapping.pairs.top;
     for (yaml_node_pair_t *p = f->node->data.mapping.pairs.start; p < top; p++) {
         struct field key = {.node = yaml_document_get_node(&r->doc, p->key)};
@@ -166,8 +229,8 @@ bool reader_keys(struct reader *r, const struct field *f, const char *keys)
         if (key.node->type != YAML_SCALAR_NODE)
             return reader_fail(r, &key, "a name is expected: %s", keys);
         if (!one_of(keys, scalar(key.node), &which))
-            return reader_fail(r, &key, "there is no field '%s'; expected: %s", scalar(key.node),
-                               keys);
+            return reader_fail(r, &key, "there is no field '%s'%s; expected: %s", scalar(key.node),
+                               of, keys);
         for (yaml_node_pair_t *q = f->node->data.mapping.pairs.start; q < p; q++) {
             yaml_node_t *before = yaml_document_get_node(&r->doc, q->key);
             if (strcmp(scalar(before), scalar(key.node)) == 0)
@@ -178,21 +241,99 @@ bool reader_keys(struct reader *r, const struct field *f, const char *keys)
     return true;
 }
 
+bool reader_keys(struct reader *r, const struct field *f, const char *keys)
+{
+    return check_keys(r, f, keys, "");
+}
+
+unsigned reader_choice_of(struct reader *r, const struct field *f, const char *key,
+                          const struct kind *kinds, unsigned fallback)
+{
+    char names[READER_PATH_BYTES] = "";
+    size_t n = 0;
+    struct field value;
+    for (unsigned i = 0; kinds[i].name != NULL; i++)
+        n +=
+            (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i > 0 ? " " : "", kinds[i].name);
+    reader_get(r, f, key, &value);
+    unsigned kind = reader_choice(r, &value, names, fallback);
+    if (kind == READER_NO_KIND)
+        reader_fail(r, f, "'%s' is missing, one of these is expected: %s", key, names);
+    return kind;
+}
+
+unsigned reader_kind(struct reader *r, const struct field *f, const char *key,
+                     const struct kind *kinds, unsigned fallback)
+{
+    char of[64];
+    if (!check_group(r, f, key))
+        return fallback;
+    unsigned kind = reader_choice_of(r, f, key, kinds, fallback);
+    if (r->failed)
+        return fallback;
+    snprintf(of, sizeof(of), " with %s %s", key, kinds[kind].name);
+    check_keys(r, f, kinds[kind].fields, of);
+    return kind;
+}
+
+bool reader_only(struct reader *r, const struct field *f, const char *all, const char *taken,
+                 const char *why)
+{
+    unsigned which;
+    for (const char *p = all; *p != '\0'; p += *p == ' ') {
+        char word[READER_PATH_BYTES];
+        struct field value;
+        size_t n = strcspn(p, " ");
+        snprintf(word, sizeof(word), "%.*s", (int)n, p);
+        p += n;
+        reader_get(r, f, word, &value);
+        if (!r->failed && !one_of(taken, word, &which) && reader_present(r, &value))
+            return reader_fail(r, &value, "%s", why);
+    }
+    return !r->failed;
+}
+
+/* A --set for an item that is not there. */
+static bool check_items(struct reader *r, const struct field *f, size_t items)
+{
+    struct field item;
+    int n;
+    for (unsigned i = 0; i < r->set_count; i++) {
+        const char *name = set_below(r->sets[i].text, f, &n);
+        if (name == NULL)
+            continue;
+        size_t at = 0;
+        int digits = 0;
+        for (; digits < n && digits < 9 && name[digits] >= '0' && name[digits] <= '9'; digits++)
+            at = at * 10 + (size_t)(name[digits] - '0');
+        if (digits > 0 && digits == n && at < items && (n == 1 || name[0] != '0'))
+            continue;
+        name_set(r->sets[i].text, name, n, &item);
+        if (items == 0)
+            return reader_fail(r, &item, "there is no such item; the list has none");
+        return reader_fail(r, &item, "there is no such item; the list has %zu, from %s.0 to %s.%zu",
+                           items, f->path, f->path, items - 1);
+    }
+    return true;
+}
+
 unsigned reader_items(struct reader *r, const struct field *f)
 {
     if (f->set != NULL)
         reader_fail(r, f, "'%s' cannot stand for a list; items of it are expected, as %s.0", f->set,
                     f->path);
-    if (r->failed || f->node == NULL)
+    if (r->failed)
         return 0;
-    if (f->node->type != YAML_SEQUENCE_NODE) {
+    if (f->node != NULL && f->node->type != YAML_SEQUENCE_NODE) {
         reader_fail(r, f, "a list is expected");
         return 0;
     }
-    size_t n = (size_t)(f->node->data.sequence.items.top - f->node->data.sequence.items.start);
+    size_t n = 0;
+    if (f->node != NULL)
+        n = (size_t)(f->node->data.sequence.items.top - f->node->data.sequence.items.start);
     if (n > READER_MAX_ITEMS)
         reader_fail(r, f, "%zu items, at most %d are expected", n, READER_MAX_ITEMS);
-    return r->failed ? 0 : (unsigned)n;
+    return check_items(r, f, n) && !r->failed ? (unsigned)n : 0;
 }
 
 void reader_item(struct reader *r, const struct field *f, unsigned i, struct field *out)
@@ -225,16 +366,15 @@ uint64_t reader_quantity(struct reader *r, const struct field *f, enum quantity_
     const char *text = reader_text(r, f);
     if (text == NULL)
         return fallback;
-    static const char *const unit[QUANTITY_KINDS] = {" bit/s", " ps", " bytes", "", " ppm"};
-    if (!quantity_parse(text, kind, &value)) {
-        reader_fail(r, f, "'%s' is not %s, from %" PRIu64 " to %" PRIu64 "%s", text,
-                    quantity_example(kind), least, most, unit[kind]);
-        return fallback;
-    }
-    if (value >= least && value <= most)
+    char from[QUANTITY_TEXT_BYTES], to[QUANTITY_TEXT_BYTES];
+    quantity_print(least, kind, from);
+    quantity_print(most, kind, to);
+    if (!quantity_parse(text, kind, &value))
+        reader_fail(r, f, "'%s' is not %s, from %s to %s", text, quantity_example(kind), from, to);
+    else if (value < least || value > most)
+        reader_fail(r, f, "'%s' is out of range; from %s to %s is expected", text, from, to);
+    else
         return value;
-    reader_fail(r, f, "'%s' is out of range; from %" PRIu64 " to %" PRIu64 "%s is expected", text,
-                least, most, unit[kind]);
     return fallback;
 }
 

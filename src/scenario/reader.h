@@ -9,10 +9,11 @@
 
 #include <yaml.h>
 
+#include "scenario/kinds.h"
 #include "scenario/quantity.h"
 #include "scenario/scenario.h"
 
-enum { READER_PATH_BYTES = 128, READER_MAX_ITEMS = 65536 };
+enum { READER_PATH_BYTES = 128, READER_MAX_ITEMS = 65536, READER_NO_KIND = UINT16_MAX };
 
 struct reader {
     yaml_document_t doc;
@@ -41,6 +42,16 @@ unsigned reader_line(const struct field *f);
 bool reader_present(const struct reader *r, const struct field *f);
 /* The field is a mapping (or absent) with no other keys than these, separated by spaces. */
 bool reader_keys(struct reader *r, const struct field *f, const char *keys);
+/* Which of the kinds the mapping is, as its field `key` says, or the fallback; without either that
+ * is refused, as are fields that are not of the kind. */
+unsigned reader_kind(struct reader *r, const struct field *f, const char *key,
+                     const struct kind *kinds, unsigned fallback);
+/* The same of the field `key` alone, which others do not depend on. */
+unsigned reader_choice_of(struct reader *r, const struct field *f, const char *key,
+                          const struct kind *kinds, unsigned fallback);
+/* Of all these fields only those taken are there; if not, it says why. */
+bool reader_only(struct reader *r, const struct field *f, const char *all, const char *taken,
+                 const char *why);
 /* Items of a list, 0 when it is absent. */
 unsigned reader_items(struct reader *r, const struct field *f);
 void reader_item(struct reader *r, const struct field *f, unsigned i, struct field *out);

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scenario/quantity.h"
+
 void scenario_init(struct scenario *s)
 {
     memset(s, 0, sizeof(*s));
@@ -29,6 +31,7 @@ void scenario_free(struct scenario *s)
     free(s->fault);
     free(s->name);
     free(s->node_line);
+    free(s->link_line);
     free(s->flow_line);
     free(s->topology_path);
     memset(s, 0, sizeof(*s));
@@ -79,6 +82,12 @@ bool scenario_add_link(struct scenario *s, const struct fabric_link *link)
     if (links == NULL)
         return false;
     s->topology.link = s->link = links;
+    uint32_t *lines =
+        grown(s->link_line, s->topology.links, &s->link_line_capacity, sizeof(*lines));
+    if (lines == NULL)
+        return false;
+    s->link_line = lines;
+    s->link_line[s->topology.links] = s->line;
     s->link[s->topology.links++] = *link;
     return true;
 }
@@ -178,11 +187,43 @@ static bool check_links(const struct scenario *s, const char *path, struct scena
     return ok;
 }
 
+/* Headroom that no buffer has room for: the longest link says why, if not the headroom itself. */
+static bool headroom_large(const struct scenario *s, const char *path, unsigned line,
+                           struct scenario_error *e)
+{
+    const struct fabric_switches *c = &s->config.switches;
+    char rate[QUANTITY_TEXT_BYTES], delay[QUANTITY_TEXT_BYTES];
+    uint32_t longest = 0;
+    if (c->headroom_bytes != 0 && c->headroom_delays == 0)
+        return fail(e, path, line, "switches.headroom",
+                    "%" PRIu32 " bytes for each port and lossless priority are more than the "
+                    "largest buffer, of %" PRIu32 " bytes; less, or less of either, is expected",
+                    c->headroom_bytes, UINT32_MAX);
+    for (uint32_t i = 1; i < s->topology.links; i++)
+        if (s->link[i].delay_ps / 1000 * (s->link[i].rate_bps / 1000000) >
+            s->link[longest].delay_ps / 1000 * (s->link[longest].rate_bps / 1000000))
+            longest = i;
+    const struct fabric_link *l = &s->link[longest];
+    return fail(e, s->topology_path != NULL ? s->topology_path : path, s->link_line[longest],
+                "delay",
+                "with %s at %s between %s and %s what comes after a pause, and of all "
+                "ports, is more than the largest buffer, of %" PRIu32 " bytes; a shorter delay, a "
+                "lower rate, fewer lossless priorities, or switches.headroom is expected",
+                quantity_print(l->delay_ps, QUANTITY_TIME, delay),
+                quantity_print(l->rate_bps, QUANTITY_RATE, rate), s->name[l->node[0]],
+                s->name[l->node[1]], UINT32_MAX);
+}
+
 /* Whether the switches hold what reserve and headroom of their ports take: see fabric_create. */
 static bool buffer_small(const struct scenario *s, const char *path, uint32_t taken,
                          struct scenario_error *e)
 {
-    return fail(e, path, s->buffer_line, "switches.buffer",
+    /* Where no buffer is said, what takes it. */
+    unsigned line = s->topology_path == NULL ? s->topology_line : 0;
+    line = s->buffer_line != 0 ? s->buffer_line : line;
+    if (taken == UINT32_MAX)
+        return headroom_large(s, path, line, e);
+    return fail(e, path, line, "switches.buffer",
                 "%" PRIu64 " bytes are less than reserve and headroom of a switch's ports; more "
                 "than %" PRIu32 " are expected",
                 s->config.switches.buffer_bytes, taken);

@@ -30,8 +30,8 @@ struct scenario {
     /* Where things stand in their files, for messages about the whole; 0: nowhere. */
     unsigned line; /* that is being read: of what is added now */
     unsigned topology_line, buffer_line;
-    uint32_t *node_line, *flow_line;
-    uint32_t node_line_capacity, flow_line_capacity;
+    uint32_t *node_line, *link_line, *flow_line;
+    uint32_t node_line_capacity, link_line_capacity, flow_line_capacity;
     char *topology_path; /* NULL: the same file */
 };
 

@@ -14,6 +14,8 @@
 #define MAX_RATE_BPS UINT64_C(10000000000000)
 #define MAX_DELAY_PS (1000 * FABRIC_MS)
 #define MAX_BYTES    (UINT64_C(1) << 50)
+/* Less than a round trip takes anywhere: all would be sent again before it is acknowledged. */
+#define MIN_TIMEOUT_PS FABRIC_US
 
 static uint64_t get_quantity(struct reader *r, const struct field *f, const char *key,
                              enum quantity_kind kind, uint64_t least, uint64_t most,
@@ -73,6 +75,23 @@ static uint32_t get_node(struct reader *r, const struct field *f, const char *ke
     return node;
 }
 
+/* A name stands in CSV, and in filters of traces, as it is. */
+static bool check_name(struct reader *r, const struct field *f, const char *name)
+{
+    if (name[0] == '\0')
+        return reader_fail(r, f, "'' is empty, a name is expected");
+    if (strlen(name) >= SCENARIO_NAME_BYTES)
+        return reader_fail(r, f, "'%s' is too long, at most %d letters are expected", name,
+                           SCENARIO_NAME_BYTES - 1);
+    for (const char *p = name; *p != '\0'; p++)
+        if ((unsigned char)*p < ' ' || strchr(",+=\"\177", *p) != NULL)
+            return reader_fail(r, f,
+                               "byte %zu of the name is one of , + = \" or invisible; others "
+                               "are expected",
+                               (size_t)(p - name) + 1);
+    return true;
+}
+
 static bool read_names(struct reader *r, const struct field *f, const char *key, struct scenario *s,
                        bool is_switch)
 {
@@ -81,11 +100,8 @@ static bool read_names(struct reader *r, const struct field *f, const char *key,
     for (unsigned i = 0; i < reader_items(r, &list); i++) {
         reader_item(r, &list, i, &item);
         const char *name = reader_text(r, &item);
-        if (name == NULL)
+        if (name == NULL || !check_name(r, &item, name))
             return false;
-        if (strlen(name) >= SCENARIO_NAME_BYTES)
-            return reader_fail(r, &item, "'%s' is too long, at most %d letters are expected", name,
-                               SCENARIO_NAME_BYTES - 1);
         if (scenario_find_node(s, name) != UINT32_MAX)
             return reader_fail(r, &item, "'%s' is there twice, another name is expected", name);
         s->line = reader_line(&item);
@@ -121,6 +137,7 @@ static bool read_graph(struct reader *r, const struct field *f, struct scenario 
     reader_get(r, f, "links", &list);
     for (unsigned i = 0; i < reader_items(r, &list); i++) {
         reader_item(r, &list, i, &item);
+        s->line = reader_line(&item);
         if (!read_graph_link(r, &item, s, like))
             return false;
     }
@@ -129,7 +146,7 @@ static bool read_graph(struct reader *r, const struct field *f, struct scenario 
 
 static bool read_topology(struct reader *r, const struct field *root, struct scenario *s)
 {
-    struct field f, kind;
+    struct field f;
     struct shape_size z = {
         .host_link = {.rate_bps = UINT64_C(100000000000), .delay_ps = FABRIC_US}
     };
@@ -137,15 +154,9 @@ static bool read_topology(struct reader *r, const struct field *root, struct sce
     s->line = s->topology_line = reader_line(&f);
     if (!reader_present(r, &f))
         return reader_fail(r, root, "'topology' is missing, fields with a shape are expected");
-    if (!reader_keys(r, &f,
-                     "shape hosts switches leaves spines k rate delay uplink_rate "
-                     "uplink_delay mtu links"))
+    unsigned shape = reader_kind(r, &f, "shape", kinds_shape, READER_NO_KIND);
+    if (r->failed)
         return false;
-    reader_get(r, &f, "shape", &kind);
-    unsigned shape = reader_choice(r, &kind, SHAPE_NAMES " graph", SHAPES + 1);
-    if (shape == SHAPES + 1)
-        return reader_fail(r, &f, "'shape' is missing, one of these is expected: %s",
-                           SHAPE_NAMES " graph");
     get_link(r, &f, "rate", "delay", &z.host_link);
     z.host_link.mtu_bytes = (uint32_t)get_bytes(r, &f, "mtu", FABRIC_MAX_FRAME_BYTES, 0);
     z.inner_link = z.host_link;
@@ -241,6 +252,42 @@ static bool read_quanta(struct reader *r, const struct field *f, struct fabric_s
     return !r->failed;
 }
 
+/* Of lossless and control what is not said gives way to what is. */
+static bool read_classes(struct reader *r, const struct field *f, struct fabric_switches *c)
+{
+    struct field lossless, control;
+    reader_get(r, f, "lossless", &lossless);
+    reader_get(r, f, "control", &control);
+    c->lossless = reader_priorities(r, &lossless, c->lossless);
+    c->control = reader_priorities(r, &control, c->control);
+    unsigned both = c->lossless & c->control;
+    if (both == 0 || r->failed)
+        return !r->failed;
+    if (!reader_present(r, &control))
+        c->control &= (uint8_t)~both;
+    else if (!reader_present(r, &lossless))
+        c->lossless &= (uint8_t)~both;
+    else
+        return reader_fail(r, &control,
+                           "priority %d is lossless as well; one of both is expected, since "
+                           "control has no limit, and is not paused",
+                           __builtin_ctz(both));
+    return true;
+}
+
+static bool read_convergence(struct reader *r, const struct field *f, struct fabric_switches *c)
+{
+    struct field value;
+    reader_get(r, f, "convergence", &value);
+    const char *text = reader_text(r, &value);
+    if (text != NULL && strcmp(text, "never") == 0)
+        c->converge_ps = FABRIC_NEVER;
+    else
+        c->converge_ps =
+            reader_quantity(r, &value, QUANTITY_TIME, 0, SCENARIO_MAX_TIME_PS, c->converge_ps);
+    return !r->failed;
+}
+
 static bool read_switches(struct reader *r, const struct field *root, struct fabric_switches *c)
 {
     struct field f, value;
@@ -248,7 +295,7 @@ static bool read_switches(struct reader *r, const struct field *root, struct fab
     reader_get(r, root, "switches", &f);
     if (!reader_keys(r, &f,
                      "buffer headroom reserve alpha xon_offset lossless control weights "
-                     "pause pause_quanta response_quanta trust ecn"))
+                     "pause pause_quanta response_quanta trust ecn convergence"))
         return false;
     reader_get(r, &f, "pause", &value);
     c->link_pause = reader_choice(r, &value, "pfc link", 0) == 1;
@@ -268,17 +315,13 @@ static bool read_switches(struct reader *r, const struct field *root, struct fab
         !below_buffer(r, &f, "reserve", c->reserve_bytes, c) ||
         !below_buffer(r, &f, "xon_offset", c->xon_offset_bytes, c))
         return false;
-    reader_get(r, &f, "lossless", &value);
-    c->lossless = reader_priorities(r, &value, c->lossless);
-    reader_get(r, &f, "control", &value);
-    c->control = reader_priorities(r, &value, c->control);
-    c->lossless &= (uint8_t)~c->control;
     reader_get(r, &f, "weights", &value);
     if (!reader_keys(r, &value, "0 1 2 3 4 5 6 7"))
         return false;
     for (unsigned i = 0; i < FABRIC_PRIORITIES; i++, key[0]++)
         c->weight[i] = (uint8_t)get_count(r, &value, key, 0, 100, c->weight[i]);
-    return read_alpha(r, &f, c) && read_quanta(r, &f, c) && read_ecn(r, &f, c);
+    return read_classes(r, &f, c) && read_convergence(r, &f, c) && read_alpha(r, &f, c) &&
+           read_quanta(r, &f, c) && read_ecn(r, &f, c);
 }
 
 static bool read_hosts(struct reader *r, const struct field *root, struct fabric_hosts *h,
@@ -286,9 +329,8 @@ static bool read_hosts(struct reader *r, const struct field *root, struct fabric
 {
     struct field f, value;
     reader_get(r, root, "hosts", &f);
-    if (!reader_keys(r, &f,
-                     "payload window timeout ack_priority cnp_priority cnp_interval cc nic retry "
-                     "rnr_retry rnr_timer vlan hpcc_eta hpcc_stages hpcc_parts"))
+    h->engine = reader_kind(r, &f, "nic", kinds_nic, NIC_ENGINE) == NIC_ENGINE;
+    if (r->failed)
         return false;
     reader_get(r, &f, "vlan", &value);
     h->vlan = reader_choice(r, &value, "off on", 0) == 1;
@@ -296,6 +338,12 @@ static bool read_hosts(struct reader *r, const struct field *root, struct fabric
         (uint32_t)get_quantity(r, &f, "payload", QUANTITY_BYTES, 1, 9000, h->payload_bytes);
     h->window_bytes = get_bytes(r, &f, "window", MAX_BYTES, h->window_bytes);
     h->timeout_ps = get_time(r, &f, "timeout", SCENARIO_MAX_TIME_PS, h->timeout_ps);
+    reader_get(r, &f, "timeout", &value);
+    if (!r->failed && h->timeout_ps != 0 && h->timeout_ps < MIN_TIMEOUT_PS)
+        return reader_fail(r, &value,
+                           "'%s' is out of range; 0s, which is never, or from 1us to "
+                           "3600s is expected",
+                           reader_text(r, &value));
     h->ack_priority = (uint8_t)get_count(r, &f, "ack_priority", 0, 7, h->ack_priority);
     h->cnp_priority = (uint8_t)get_count(r, &f, "cnp_priority", 0, 7, h->cnp_priority);
     h->cnp_interval_ps = get_time(r, &f, "cnp_interval", SCENARIO_MAX_TIME_PS, h->cnp_interval_ps);
@@ -310,8 +358,6 @@ static bool read_hosts(struct reader *r, const struct field *root, struct fabric
     const char *cc = reader_text(r, &value);
     if (cc != NULL && !r->failed)
         h->cc = *owned = strdup(cc);
-    reader_get(r, &f, "nic", &value);
-    h->engine = reader_choice(r, &value, "none engine", 1) == 1;
     if (h->engine && h->cc != NULL && strcmp(h->cc, "none") == 0)
         h->cc = NULL;
     reader_get(r, &f, "cc", &value);
@@ -319,6 +365,8 @@ static bool read_hosts(struct reader *r, const struct field *root, struct fabric
         return reader_fail(r, &value,
                            "the packets of a NIC have no room for what switches write "
                            "for hpcc; hosts.nic: none is expected with it");
+    if (h->cc == NULL || strcmp(h->cc, "hpcc") != 0)
+        reader_only(r, &f, KINDS_HPCC_FIELDS, "", "only hpcc has it; hosts.cc: hpcc is expected");
     uint32_t mtu = h->payload_bytes;
     reader_get(r, &f, "payload", &value);
     if (h->engine && (mtu < 256 || mtu > 4096 || (mtu & (mtu - 1)) != 0))
@@ -326,9 +374,6 @@ static bool read_hosts(struct reader *r, const struct field *root, struct fabric
             r, &value, "%" PRIu32 " is no path MTU; 256, 512, 1024, 2048 or 4096 is expected", mtu);
     return !r->failed;
 }
-
-enum op { OP_FLOW, OP_INCAST, OP_PERMUTATION, OP_ALL_TO_ALL, OP_ALLREDUCE, OP_STORAGE, OP_POISSON };
-#define OPS "flow incast permutation all-to-all allreduce storage poisson"
 
 static uint32_t count_hosts(const struct scenario *s)
 {
@@ -383,25 +428,21 @@ static bool add_op(struct reader *r, const struct field *f, struct scenario *s, 
     }
 }
 
-#define VERB_FIELDS "verb message receives receive_time rkey"
-#define VERBS       "write write-imm send read fetch-add cmp-swap"
-
-/* What only a NIC engine can do: those of VERB_FIELDS are refused where there is none. */
 static bool read_work(struct reader *r, const struct field *item, const struct scenario *s,
-                      bool storage, struct fabric_work *work)
+                      struct fabric_work *work)
 {
-    static const char *const fields[] = {"verb", "message", "receives", "receive_time", "rkey"};
     struct field value;
-    for (unsigned i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-        reader_get(r, item, fields[i], &value);
-        if (!r->failed && !s->config.hosts.engine && reader_present(r, &value))
-            return reader_fail(r, &value,
-                               "there are no verbs without a NIC; hosts.nic engine is expected");
-    }
-    reader_get(r, item, "verb", &value);
-    work->verb = (enum fabric_verb)reader_choice(r, &value, VERBS, FABRIC_WRITE);
-    if (!r->failed && storage && reader_present(r, &value))
-        return reader_fail(r, &value, "storage reads and writes by itself; reads is expected");
+    char why[READER_PATH_BYTES];
+    if (!s->config.hosts.engine &&
+        !reader_only(r, item, KINDS_VERB_FIELDS, "",
+                     "there are no verbs without a NIC; hosts.nic engine is expected"))
+        return false;
+    unsigned verb = reader_choice_of(r, item, "verb", kinds_verb, FABRIC_WRITE);
+    snprintf(why, sizeof(why), "it has no meaning with verb %s; expected: %s",
+             kinds_verb[verb].name, kinds_verb[verb].fields);
+    if (!reader_only(r, item, KINDS_VERB_FIELDS, kinds_verb[verb].fields, why))
+        return false;
+    work->verb = (enum fabric_verb)verb;
     work->message_bytes =
         (uint32_t)get_quantity(r, item, "message", QUANTITY_BYTES, 1, FABRIC_MAX_MESSAGE_BYTES, 0);
     work->receives = get_count(r, item, "receives", 0, FABRIC_MAX_RECEIVES, 64);
@@ -413,17 +454,11 @@ static bool read_work(struct reader *r, const struct field *item, const struct s
 
 static bool read_op(struct reader *r, const struct field *item, struct scenario *s, struct rng *rng)
 {
-    struct field kind;
     struct workload w = {0};
-    if (!reader_keys(r, item,
-                     "op from to senders shift servers reads sizes load duration bytes start "
-                     "priority rounds compute connections " VERB_FIELDS))
-        return false;
     s->line = reader_line(item);
-    reader_get(r, item, "op", &kind);
-    unsigned op = reader_choice(r, &kind, OPS, OP_POISSON + 1);
-    if (op > OP_POISSON)
-        return reader_fail(r, item, "'op' is missing, one of these is expected: %s", OPS);
+    unsigned op = reader_kind(r, item, "op", kinds_op, READER_NO_KIND);
+    if (r->failed)
+        return false;
     if (count_hosts(s) < 2)
         return reader_fail(r, item, "there are less than two hosts, two are expected");
     w.bytes = get_quantity(r, item, "bytes", QUANTITY_BYTES, 1, MAX_BYTES, 1 << 20);
@@ -432,7 +467,7 @@ static bool read_op(struct reader *r, const struct field *item, struct scenario 
     w.rounds = get_count(r, item, "rounds", 1, 100000, 1);
     w.compute_ps = get_time(r, item, "compute", SCENARIO_MAX_TIME_PS, 0);
     w.connections = get_count(r, item, "connections", 1, 65536, 1);
-    if (!read_work(r, item, s, op == OP_STORAGE, &w.work))
+    if (!read_work(r, item, s, &w.work))
         return false;
     if (add_op(r, item, s, (enum op)op, &w, rng))
         return true;
@@ -447,8 +482,7 @@ static bool read_workload(struct reader *r, const struct field *root, struct sce
     reader_get(r, root, "workload", &f);
     s->line = reader_line(&f);
     if (!r->failed && f.node == NULL)
-        return reader_fail(r, root, "'workload' is missing, a list of operations is expected: %s",
-                           OPS);
+        return reader_fail(r, root, "'workload' is missing, a list of operations is expected");
     for (unsigned i = 0; i < reader_items(r, &f); i++) {
         reader_item(r, &f, i, &item);
         if (!read_op(r, &item, s, &rng))
@@ -481,9 +515,6 @@ static uint32_t find_link(const struct scenario *s, uint32_t a, uint32_t b)
             return i;
     return UINT32_MAX;
 }
-
-enum fault { FAULT_DOWN, FAULT_UP, FAULT_MTU, FAULT_LOSS, FAULT_CORRUPT, FAULT_MAPPING };
-#define FAULTS "link-down link-up link-mtu link-loss link-corrupt mapping"
 
 static bool read_link_fault(struct reader *r, const struct field *f, struct scenario *s,
                             enum fault kind)
@@ -542,7 +573,7 @@ static bool read_mapping(struct reader *r, const struct field *f, struct scenari
 
 static bool read_faults(struct reader *r, const struct field *root, struct scenario *s)
 {
-    struct field f, item, value;
+    struct field f, item;
     reader_get(r, root, "faults", &f);
     unsigned n = reader_items(r, &f);
     s->fault = calloc(n + 1u, sizeof(*s->fault));
@@ -553,13 +584,10 @@ static bool read_faults(struct reader *r, const struct field *root, struct scena
     s->config.mapping = s->mapping;
     for (unsigned i = 0; i < n && !r->failed; i++) {
         reader_item(r, &f, i, &item);
-        if (!reader_keys(r, &item, "fault at a b mtu loss corrupt switch dscp pcp priority"))
+        unsigned kind = reader_kind(r, &item, "fault", kinds_fault, READER_NO_KIND);
+        if (r->failed)
             return false;
-        reader_get(r, &item, "fault", &value);
-        unsigned kind = reader_choice(r, &value, FAULTS, FAULT_MAPPING + 1);
-        if (kind > FAULT_MAPPING)
-            reader_fail(r, &item, "'fault' is missing, one of these is expected: %s", FAULTS);
-        else if (kind == FAULT_MAPPING)
+        if (kind == FAULT_MAPPING)
             read_mapping(r, &item, s);
         else
             read_link_fault(r, &item, s, (enum fault)kind);

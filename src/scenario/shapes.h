@@ -16,7 +16,6 @@ enum shape {
     SHAPE_FAT_TREE,    /* k pods of k switches; k^3 / 4 hosts */
     SHAPES
 };
-#define SHAPE_NAMES "star dumbbell ring parking-lot leaf-spine fat-tree"
 
 struct shape_size {
     uint32_t hosts;    /* star, dumbbell: in all; ring, parking lot, leaf-spine: at each switch */

@@ -26,6 +26,8 @@ struct trace_filter {
 struct trace_names {
     uint32_t (*find)(const void *arg, const char *name);
     const void *arg;
+    uint32_t nodes, ports,
+        flows; /* how many there are, ports of the node with most; 0: not known */
 };
 
 /* "node=h0+s1,port=0-3,priority=3,kind=drop+mark,flow=7"; more than one text adds up. false and
@@ -44,6 +46,8 @@ struct trace_mask {
 
 /* How many each node has, to be freed; NULL: no memory. */
 uint32_t *trace_ports_create(const struct fabric_topology *t);
+/* Of the node with most; 0: no memory. */
+uint32_t trace_ports_most(const struct fabric_topology *t);
 /* false: no memory; nothing is left to free. */
 bool trace_mask_make(struct trace_mask *m, const struct trace_filter *filter,
                      const struct scenario *s);

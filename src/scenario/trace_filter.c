@@ -67,6 +67,16 @@ static bool parse_value(const char *field, char *word, const struct trace_names 
     return ok;
 }
 
+/* How many values a field has; 0: not known. A priority more than there are stands for none. */
+static uint32_t values(const char *field, const struct trace_names *names)
+{
+    return strcmp(field, "node") == 0       ? names->nodes
+           : strcmp(field, "port") == 0     ? names->ports
+           : strcmp(field, "flow") == 0     ? names->flows
+           : strcmp(field, "priority") == 0 ? FABRIC_PRIORITIES + 1
+                                            : 0;
+}
+
 static struct trace_ranges *ranges_of(struct trace_filter *f, const char *field)
 {
     return strcmp(field, "node") == 0       ? &f->node
@@ -104,7 +114,8 @@ static bool fail(struct scenario_error *error, const char *text, const char *wha
 static bool parse_field(struct trace_ranges *r, const char *field, const char **p, const char *text,
                         const struct trace_names *names, struct scenario_error *error)
 {
-    char word[WORD_BYTES];
+    char word[WORD_BYTES], most[WORD_BYTES];
+    uint32_t count = values(field, names);
     do {
         (*p)++; /* = or + */
         if (r->count == TRACE_RANGES)
@@ -118,6 +129,12 @@ static bool parse_field(struct trace_ranges *r, const char *field, const char **
                             ? "' is no node; a name or a number is expected"
                             : "' is no number; 3 or 3-7 is expected",
                         word);
+        snprintf(most, sizeof(most), "' is too large; numbers up to %" PRIu32 " are expected",
+                 count - 1);
+        /* A range may be open above, but eight priorities are known to all. */
+        bool priority = strcmp(field, "priority") == 0;
+        if (count != 0 && (priority ? r->to : r->from)[r->count] >= count)
+            return fail(error, text, most, word);
         r->count++;
     } while (**p == '+');
     return true;
@@ -173,6 +190,15 @@ uint32_t *trace_ports_create(const struct fabric_topology *t)
         ports[t->link[i].node[1]]++;
     }
     return ports;
+}
+
+uint32_t trace_ports_most(const struct fabric_topology *t)
+{
+    uint32_t most = 0, *ports = trace_ports_create(t);
+    for (uint32_t i = 0; ports != NULL && i < t->nodes; i++)
+        most = ports[i] > most ? ports[i] : most;
+    free(ports);
+    return most;
 }
 
 /* The fabric counts ports node by node. */

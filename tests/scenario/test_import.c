@@ -51,9 +51,16 @@ static void import__bad_topologies(void **state)
          "text.yaml:3: rate: '100Gbs' is not a rate such as 100Gbps"                                                     },
         {"3 1 2\n2 \n0 2 1bps 1us 0\n",                     "text.yaml:3: rate: 1bps is too slow, at least 1Mbps"        },
         {"3 1 2\n2 \n0 2 1Gbps 1 0\n",                      "text.yaml:3: delay: '1' is not a time such as 1.5us"        },
-        {"3 1 2\n2 \n0 2 1Gbps 1us 2\n",                    "text.yaml:3: error: 2 is too large"                         },
+        {"3 1 2\n2 \n0 2 1Gbps 1us 2\n",
+         "text.yaml:3: error: 2 is too large, at most 100% is expected"                                                  },
         {"3 2 2\n2 2\n",                                    "text.yaml:2: switch: 2 is listed twice"                     },
         {"3 1 2\n2\n1 1 1Gbps 1us 0\n",                     "text.yaml:3: dst: 1 is linked to itself"                    },
+        {"3 1 2\n2\n0 2 1Gbps 2s 0\n",
+         "text.yaml:3: delay: 2s is too large, at most 1s is expected"                                                   },
+        {"3 1 2\n2\n0 2 11Tbps 1us 0\n",
+         "text.yaml:3: rate: 11Tbps is too large, at most 10Tbps is expected"                                            },
+        {"3 1 1\n2\n0 2 1Gbps 1us 0\n\n1 2 1Gbps 1us 0\n",
+         "text.yaml:5: links: '1' is behind all 1 that the file begins with"                                             },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct scenario s;
@@ -71,14 +78,17 @@ static void import__bad_flows(void **state)
     static const struct {
         const char *text, *message;
     } rows[] = {
-        {"1\n0 16 3 100 1000 2.0",  "text.yaml:2: dst: 16 is a switch, a host is expected"},
-        {"1\n0 17 3 100 1000 2.0",  "text.yaml:2: dst: 17 is too large, at most 16"       },
-        {"1\n0 0 3 100 1000 2.0",   "text.yaml:2: dst: 0 is the source itself"            },
-        {"1\n0 1 8 100 1000 2.0",   "text.yaml:2: priority: 8 is too large, at most 7"    },
-        {"1\n0 1 3 100 0 2.0",      "text.yaml:2: bytes: 0, at least 1"                   },
-        {"1\n0 1 3 100 1000 x",     "text.yaml:2: start: 'x' is not a time in seconds"    },
-        {"1\n0 1 3 100 1000 2us",   "text.yaml:2: start: '2us' is not a time in seconds"  },
-        {"2\n0 1 3 100 1000 2.0\n", "src: the file ends"                                  },
+        {"1\n0 16 3 100 1000 2.0",                      "text.yaml:2: dst: 16 is a switch, a host is expected"},
+        {"1\n0 17 3 100 1000 2.0",                      "text.yaml:2: dst: 17 is too large, at most 16"       },
+        {"1\n0 0 3 100 1000 2.0",                       "text.yaml:2: dst: 0 is the source itself"            },
+        {"1\n0 1 8 100 1000 2.0",                       "text.yaml:2: priority: 8 is too large, at most 7"    },
+        {"1\n0 1 3 100 0 2.0",                          "text.yaml:2: bytes: 0, at least 1"                   },
+        {"1\n0 1 3 100 1000 x",                         "text.yaml:2: start: 'x' is not a time in seconds"    },
+        {"1\n0 1 3 100 1000 2us",                       "text.yaml:2: start: '2us' is not a time in seconds"  },
+        {"2\n0 1 3 100 1000 2.0\n",                     "src: the file ends"                                  },
+        {"1\n0 1 3 100 1000 2.0\n1 0 3 100 1000 2.0\n",
+         "text.yaml:3: flows: '1' is behind all 1 that the file begins with; its end"                         },
+        {"0\nx\n",                                      "text.yaml:2: flows: 'x' is behind all 0"             },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct scenario s;

@@ -44,6 +44,45 @@ static void parse__rows(void **state)
     }
 }
 
+/* What is printed is what was meant, and is parsed as that. */
+static void print__rows(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t value;
+        enum quantity_kind kind;
+        const char *text;
+    } rows[] = {
+        {3600 * UINT64_C(1000000000000), QUANTITY_TIME,  "3600s"                 },
+        {UINT64_C(655360000000),         QUANTITY_TIME,  "655.36ms"              },
+        {1000000,                        QUANTITY_TIME,  "1us"                   },
+        {1,                              QUANTITY_TIME,  "1ps"                   },
+        {1001,                           QUANTITY_TIME,  "1.001ns"               },
+        {UINT64_C(1000000000001),        QUANTITY_TIME,  "1.000000000001s"       },
+        {0,                              QUANTITY_TIME,  "0ps"                   },
+        {1000000,                        QUANTITY_RATE,  "1Mbps"                 },
+        {UINT64_C(10000000000000),       QUANTITY_RATE,  "10Tbps"                },
+        {999,                            QUANTITY_RATE,  "999bps"                },
+        {UINT32_MAX,                     QUANTITY_BYTES, "4294967295B"           },
+        {UINT64_C(1) << 50,              QUANTITY_BYTES, "1048576GiB"            },
+        {9000,                           QUANTITY_BYTES, "9000B"                 },
+        {16384,                          QUANTITY_BYTES, "16KiB"                 },
+        {0,                              QUANTITY_BYTES, "0B"                    },
+        {UINT64_MAX,                     QUANTITY_COUNT, "18446744073709551615"  },
+        {0,                              QUANTITY_COUNT, "0"                     },
+        {1000000,                        QUANTITY_PPM,   "100%"                  },
+        {1,                              QUANTITY_PPM,   "0.0001%"               },
+        {UINT64_MAX,                     QUANTITY_TIME,  "18446744.073709551615s"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[QUANTITY_TEXT_BYTES];
+        uint64_t value = 99;
+        assert_string_equal(quantity_print(rows[i].value, rows[i].kind, text), rows[i].text);
+        assert_true(quantity_parse(text, rows[i].kind, &value));
+        assert_int_equal(value, rows[i].value);
+    }
+}
+
 static void parse__refused(void **state)
 {
     (void)state;
@@ -89,6 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parse__rows),
         cmocka_unit_test(parse__refused),
+        cmocka_unit_test(print__rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

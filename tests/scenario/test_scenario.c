@@ -12,34 +12,45 @@ static void make__refused(void **state)
         const char *text, *message;
     } rows[] = {
         {"topology: {shape: graph, hosts: [a, b], switches: [x], links: [{a: a, b: x}]}\n"
-         "workload: [{op: flow, from: a, to: b}]\n",                                 "text.yaml:1: topology: host b has no link, one is expected"                           },
+         "workload: [{op: flow, from: a, to: b}]\n",                                        "text.yaml:1: topology: host b has no link, one is expected"                           },
         {"topology: {shape: graph, hosts: [a, b], switches: [x, y], links: [{a: a, b: x}, {a: b, "
          "b: x}]}\n"
-         "workload: [{op: flow, from: a, to: b}]\n",                                 "text.yaml:1: topology: switch y has no link, one is expected"                         },
+         "workload: [{op: flow, from: a, to: b}]\n",                                        "text.yaml:1: topology: switch y has no link, one is expected"                         },
         {"topology: {shape: graph, hosts: [a, b], switches: [x, y], links: [{a: a, b: x}, {a: b, "
          "b: y}]}\n"
-         "workload: [{op: flow, from: a, to: b}]\n",                                 "text.yaml:2: workload: flow 0 from a to b: the host cannot be reached; a way of links"},
+         "workload: [{op: flow, from: a, to: b}]\n",                                        "text.yaml:2: workload: flow 0 from a to b: the host cannot be reached; a way of links"},
         {"topology: {shape: graph, hosts: [a, b], switches: [x], links: [{a: a, b: x}, {a: b, b: "
          "x}, {a: a, b: x}]}\n"
-         "workload: [{op: flow, from: a, to: b}]\n",                                 "host a has 2 links, one is expected"                                                  },
+         "workload: [{op: flow, from: a, to: b}]\n",                                        "host a has 2 links, one is expected"                                                  },
         {"topology: {shape: star}\nswitches: {buffer: 100KB, ecn: {kmin: 1KB}}\nworkload: [{op: "
-         "incast, to: h0}]\n",                                                       "text.yaml:2: switches.buffer: 100000 bytes are less than reserve and headroom of a "
-         "switch's ports; more than "                                                                                                         },
+         "incast, to: h0}]\n",                                                              "text.yaml:2: switches.buffer: 100000 bytes are less than reserve and headroom of a "
+         "switch's ports; more than "                                                                                                                },
         {"topology:\n  shape: graph\n  hosts:\n  - a\n  - b\n  - c\n  switches: [x]\n  links: [{a: "
          "a, b: x}, {a: b, b: x}]\n"
-         "workload: [{op: flow, from: a, to: b}]\n",                                 "text.yaml:6: topology: host c has no link"                                            },
+         "workload: [{op: flow, from: a, to: b}]\n",                                        "text.yaml:6: topology: host c has no link"                                            },
         {"topology:\n  shape: graph\n  hosts: [a, b, c]\n  switches: [x, y]\n  links: [{a: a, b: "
          "x}, {a: b, b: x}, {a: c, b: y}]\n"
          "workload:\n- {op: flow, from: a, to: b}\n- {op: flow, from: b, to: a, connections: 3}\n- "
-         "{op: flow, from: a, to: c}\n",                                             "text.yaml:9: workload: flow 4 from a to c: the host cannot be reached"                },
+         "{op: flow, from: a, to: c}\n",                                                    "text.yaml:9: workload: flow 4 from a to c: the host cannot be reached"                },
         {"topology: {shape: star}\nworkload:\n- {op: flow, from: h2, to: h1}\n- {op: flow, from: "
          "h1, to: h0, bytes: "
-         "5GB, connections: 2000, verb: send, receives: 4096}\n",                    "text.yaml:4: workload: the 2000 flows of host h0 have more than 4194303 work requests "
-         "and receives at once; fewer"                                                                     },
+         "5GB, connections: 2000, verb: send, receives: 4096}\n",                           "text.yaml:4: workload: the 2000 flows of host h0 have more than 4194303 work requests "
+         "and receives at once; fewer"                                                                            },
+        {"topology: {shape: star, hosts: 8, delay: 100ms}\nworkload: [{op: incast, to: h0}]\n",
+         "text.yaml:1: delay: with 100ms at 100Gbps between h0 and s0 what comes after a pause"                                                                                             },
+        {"topology:\n  shape: graph\n  hosts: [a, b]\n  switches: [x]\n  links:\n  - {a: a, b: x}\n"
+         "  - {a: b, b: x, rate: 10Tbps, delay: 999ms}\nworkload: [{op: incast, to: a}]\n", "text.yaml:7: delay: with 999ms at 10Tbps between b and x"                             },
+        {"topology: {shape: star, hosts: 2, delay: 999ms, rate: 9Tbps}\nworkload: [{op: incast, "
+         "to: "
+         "h0}]\n",                                                                                           "a shorter delay, a lower rate, fewer lossless priorities, or switches.headroom"                                                                                                                                                                           },
+        {"workload: [{op: incast, to: h0}]\ntopology: {shape: star, hosts: 8}\n"
+         "switches:\n  buffer: 2GiB\n  headroom: 1GiB\n",                                                                                          "text.yaml:4: switches.headroom: 1073741824 bytes for each port and lossless priority"},
+        {"topology: {shape: star, delay: 1ms}\nworkload: [{op: incast, to: h0}]\n",
+         "text.yaml:1: switches.buffer: 16777216 bytes are less than reserve and headroom"                                                                                                                                                          },
         {"topology: {shape: star}\nworkload: []\n",
-         "text.yaml:2: workload: there is no flow, one is expected"                                                                                                                  },
+         "text.yaml:2: workload: there is no flow, one is expected"},
         {"topology: {shape: graph, hosts: [a, b]}\nworkload: [{op: flow, from: a, to: b}]\n",
-         "text.yaml:1: topology: there is no link, one for each host is expected"                                                                                                    },
+         "text.yaml:1: topology: there is no link, one for each host is expected"                                                                                                                },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct scenario s;

@@ -33,8 +33,9 @@ static const char good[] =
     "  pause_quanta: held\n"
     "  response_quanta: 118\n"
     "  ecn: {priorities: [3], kmin: 5KB, kmax: 200KB, pmax: 1%, rate: 40Gbps, at: dequeue}\n"
-    "hosts: {payload: 2048, window: 1MB, timeout: 1ms, ack_priority: 7, cnp_priority: 7, "
-    "cnp_interval: 10us, cc: timely, vlan: on, hpcc_eta: 90, hpcc_stages: 0, hpcc_parts: 2500}\n"
+    "  convergence: 7ms\n"
+    "hosts: {payload: 2048, window: 1MB, timeout: 1ms, cnp_priority: 7, cnp_interval: 10us, "
+    "cc: timely, vlan: on}\n"
     "workload:\n"
     "  - {op: flow, from: a, to: c, bytes: 4KiB, start: 3us, priority: 4}\n"
     "  - {op: incast, to: b, senders: 1, rounds: 2, compute: 1us}\n"
@@ -84,9 +85,7 @@ static void read__every_field(void **state)
     assert_true(w->ecn_at_dequeue);
     assert_int_equal(s.config.hosts.payload_bytes, 2048);
     assert_int_equal(s.config.hosts.window_bytes, 1000000);
-    assert_int_equal(s.config.hosts.hpcc_eta_percent, 90);
-    assert_int_equal(s.config.hosts.hpcc_stages, 0);
-    assert_int_equal(s.config.hosts.hpcc_parts, 2500);
+    assert_int_equal(w->converge_ps, 7 * FABRIC_MS);
     assert_string_equal(s.config.hosts.cc, "timely");
     assert_int_equal(s.flows, 3);
     assert_int_equal(s.flow[0].bytes, 9);
@@ -125,59 +124,69 @@ static void read__mistakes(void **state)
     static const struct {
         const char *text, *message;
     } rows[] = {
-        {"",                                                                       "text.yaml: : the file is empty"                  },
-        {"a: [",                                                                   "text.yaml:2: "                                   },
-        {"[1]",                                                                    "fields are expected: name seed"                  },
-        {STAR,                                                                     "'workload' is missing"                           },
-        {WORK,                                                                     "'topology' is missing"                           },
-        {"topology: {hosts: 4}\n" WORK,                                            "text.yaml:1: topology: 'shape' is missing"       },
+        {"",                                                                       "text.yaml: : the file is empty"                        },
+        {"a: [",                                                                   "text.yaml:2: "                                         },
+        {"[1]",                                                                    "fields are expected: name seed"                        },
+        {STAR,                                                                     "'workload' is missing"                                 },
+        {WORK,                                                                     "'topology' is missing"                                 },
+        {"topology: {hosts: 4}\n" WORK,                                            "text.yaml:1: topology: 'shape' is missing"             },
         {"topology:\n  shape: tsar\n" WORK,
-         "text.yaml:2: topology.shape: 'tsar' is unknown; one of these is expected: star"                                            },
+         "text.yaml:2: topology.shape: 'tsar' is unknown; one of these is expected: star"                                                  },
         {"topology:\n  shape: star\n  rate: 100GBps\n" WORK,
-         "text.yaml:3: topology.rate: '100GBps' is not a rate such as 100Gbps"                                                       },
+         "text.yaml:3: topology.rate: '100GBps' is not a rate such as 100Gbps"                                                             },
         {"topology:\n  shape: star\n  delay: 1\n" WORK,
-         "text.yaml:3: topology.delay: '1' is not a time such as"                                                                    },
+         "text.yaml:3: topology.delay: '1' is not a time such as"                                                                          },
         {"topology:\n  shape: star\n  speed: 1\n" WORK,
-         "text.yaml:3: topology: there is no field 'speed'; expected: shape"                                                         },
+         "text.yaml:3: topology: there is no field 'speed' with shape star; expected: shape"                                               },
         {"topology: {shape: star, hosts: 0}\n" WORK,
-         "text.yaml:1: topology.hosts: '0' is out of range; from 1 to"                                                               },
-        {"topology: {shape: fat-tree, k: 5}\n" WORK,                               "k is 5, an even number is expected"              },
-        {"topology: {shape: fat-tree, k: 64, hosts: 1, k: 4}\n" WORK,              "'k' is there twice"                              },
+         "text.yaml:1: topology.hosts: '0' is out of range; from 1 to"                                                                     },
+        {"topology: {shape: fat-tree, k: 5}\n" WORK,                               "k is 5, an even number is expected"                    },
+        {"topology: {shape: fat-tree, k: 64, rate: 1Gbps, k: 4}\n" WORK,           "'k' is there twice"                                    },
         {STAR "workload:\n  - {op: incast, to: h9}\n",
-         "text.yaml:3: workload.0.to: there is no host 'h9'"                                                                         },
+         "text.yaml:3: workload.0.to: there is no host 'h9'"                                                                               },
         {STAR "workload:\n  - {op: incast, to: s0}\n",
-         "text.yaml:3: workload.0.to: there is no host 's0'"                                                                         },
-        {STAR "workload:\n  - {op: incast}\n",                                     "text.yaml:3: workload.0: 'to' is missing"        },
-        {STAR "workload:\n  - {op: outcast}\n",                                    "text.yaml:3: workload.0.op: 'outcast' is unknown"},
-        {STAR "workload:\n  - {to: h1}\n",                                         "'op' is missing"                                 },
-        {STAR "workload:\n  - {op: flow, from: h1, to: h1}\n",                     "from and to are the same host"                   },
+         "text.yaml:3: workload.0.to: there is no host 's0'"                                                                               },
+        {STAR "workload:\n  - {op: incast}\n",                                     "text.yaml:3: workload.0: 'to' is missing"              },
+        {STAR "workload:\n  - {op: outcast}\n",                                    "text.yaml:3: workload.0.op: 'outcast' is unknown"      },
+        {STAR "workload:\n  - {to: h1}\n",                                         "'op' is missing"                                       },
+        {STAR "workload:\n  - {op: flow, from: h1, to: h1}\n",                     "from and to are the same host"                         },
         {STAR "workload:\n  - {op: incast, to: h1, senders: 9}\n",
-         "workload.0.senders: '9' is out of range; from 1 to 3"                                                                      },
-        {STAR "workload: {op: incast}\n",                                          "text.yaml:2: workload: a list is expected"       },
+         "workload.0.senders: '9' is out of range; from 1 to 3"                                                                            },
+        {STAR "workload: {op: incast}\n",                                          "text.yaml:2: workload: a list is expected"             },
         {STAR WORK "switches:\n  alpha: half\n",
-         "text.yaml:4: switches.alpha: 'half' is not a ratio"                                                                        },
+         "text.yaml:4: switches.alpha: 'half' is not a ratio"                                                                              },
         {STAR WORK "switches:\n  buffer: 4MiB\n  ecn: {kmin: 5MiB, kmax: 6MiB}\n",
          "text.yaml:5: switches.ecn.kmin: 5242880 bytes are more than the buffer; at most 4194304 "
-         "bytes"                                                                                                                     },
+         "bytes"                                                                                                                           },
         {STAR WORK "switches:\n  ecn:\n    kmin: 5KB\n    kmax: 4KB\n",
-         "text.yaml:6: switches.ecn.kmax: 4000 bytes are less than kmin"                                                             },
+         "text.yaml:6: switches.ecn.kmax: 4000 bytes are less than kmin"                                                                   },
         {STAR WORK "switches: {lossless: [8]}\n",
-         "switches.lossless.0: '8' is out of range; from 0 to 7"                                                                     },
-        {STAR WORK "switches: {lossless: 3}\n",                                    "switches.lossless: a list is expected"           },
-        {STAR WORK "switches: {pause_quanta: 65536}\n",                            "from 1 to 65535"                                 },
+         "switches.lossless.0: '8' is out of range; from 0 to 7"                                                                           },
+        {STAR WORK "switches: {lossless: 3}\n",                                    "switches.lossless: a list is expected"                 },
+        {STAR WORK "switches: {pause_quanta: 65536}\n",                            "from 1 to 65535"                                       },
         {STAR WORK "faults:\n  - {fault: link-down, a: h0, b: h1}\n",
-         "text.yaml:4: faults.0: there is no link between h0 and h1"                                                                 },
-        {STAR WORK "faults:\n  - {fault: mapping, switch: h0}\n",                  "there is no switch 'h0'"                         },
-        {STAR WORK "faults:\n  - {fault: flood}\n",                                "faults.0.fault: 'flood' is unknown"              },
-        {STAR WORK "watchdog: {action: bark}\n",                                   "watchdog.action: 'bark' is unknown"              },
-        {STAR WORK "seed: -1\n",                                                   "text.yaml:3: seed: '-1' is not a whole number"   },
+         "text.yaml:4: faults.0: there is no link between h0 and h1"                                                                       },
+        {STAR WORK "faults:\n  - {fault: mapping, switch: h0}\n",                  "there is no switch 'h0'"                               },
+        {STAR WORK "faults:\n  - {fault: flood}\n",                                "faults.0.fault: 'flood' is unknown"                    },
+        {STAR WORK "watchdog: {action: bark}\n",                                   "watchdog.action: 'bark' is unknown"                    },
+        {STAR WORK "seed: -1\n",                                                   "text.yaml:3: seed: '-1' is not a whole number"         },
         {"topology:\n  shape: graph\n  hosts: [a, a]\n",
-         "text.yaml:3: topology.hosts.1: 'a' is there twice"                                                                         },
+         "text.yaml:3: topology.hosts.1: 'a' is there twice"                                                                               },
         {"topology:\n  shape: graph\n  hosts: [a]\n  links: [{a: a, b: q}]\n",
-         "text.yaml:4: topology.links.0.b: there is no node 'q'"                                                                     },
+         "text.yaml:4: topology.links.0.b: there is no node 'q'"                                                                           },
         {"topology:\n  shape: graph\n  hosts: [a]\n  links: [{a: a, b: a}]\n",
-         "a and b are the same node"                                                                                                 },
-        {"topology:\n  shape: graph\n  hosts: [abcdefghijklmnopqrstuvwxyz]\n",     "is too long"                                     },
+         "a and b are the same node"                                                                                                       },
+        {"topology:\n  shape: graph\n  hosts: [abcdefghijklmnopqrstuvwxyz]\n",     "is too long"                                           },
+        {"topology:\n  shape: graph\n  hosts: [\"\"]\n",
+         "text.yaml:3: topology.hosts.0: '' is empty, a name is expected"                                                                  },
+        {"topology:\n  shape: graph\n  hosts: [a]\n  switches: [\"x,y\"]\n",
+         "text.yaml:4: topology.switches.0: byte 2 of the name is one of , + = \" or invisible"                                            },
+        {"topology:\n  shape: graph\n  hosts: [\"ab\\nc\"]\n",
+         "topology.hosts.0: byte 3 of the name is one of"                                                                                  },
+        {"topology:\n  shape: graph\n  hosts: [a=b]\n",                            "byte 2 of the name"                                    },
+        {"topology:\n  shape: graph\n  hosts: ['\"a']\n",                          "byte 1 of the name"                                    },
+        {STAR WORK "---\nseed: 3\n",                                               "text.yaml:3: a second document begins, one is expected"},
+        {STAR WORK "---\na: [\n",                                                  "text.yaml:5: "                                         },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         check_refused(rows[i].text, rows[i].message);
@@ -214,23 +223,97 @@ static void read__mistakes_of_classes(void **state)
         check_refused(rows[i].text, rows[i].message);
 }
 
-static void read__mistakes_of_hosts(void **state)
+/* What only a bare source with HPCC has. */
+static void read__hosts_with_hpcc(void **state)
 {
     (void)state;
     static const struct {
-        const char *set, *message;
+        const char *set, *message; /* NULL: taken */
     } rows[] = {
-        {"hosts.cc=cubic",          "hosts.cc: 'cubic' is unknown; one of these is expected: none"       },
-        {"hosts.nic=card",          "hosts.nic: 'card' is unknown; one of these is expected: none engine"},
-        {"hosts.payload=1000",      "hosts.payload: 1000 is no path MTU; 256, 512"                       },
-        {"hosts.payload=0",         "hosts.payload: '0' is out of range"                                 },
-        {"hosts.cc=hpcc",           "hosts.cc: the packets of a NIC have no room for what"               },
+        {"hosts.hpcc_eta=90",       NULL                                                                 },
+        {"hosts.hpcc_stages=0",     NULL                                                                 },
+        {"hosts.hpcc_parts=2500",   NULL                                                                 },
+        {"hosts.ack_priority=7",    NULL                                                                 },
         {"hosts.hpcc_eta=0",        "hosts.hpcc_eta: '0' is out of range; from 1 to 100"                 },
         {"hosts.hpcc_eta=101",      "hosts.hpcc_eta: '101' is out of range; from 1 to 100"               },
         {"hosts.hpcc_eta=95%",      "hosts.hpcc_eta: '95%' is not a"                                     },
         {"hosts.hpcc_parts=0",      "hosts.hpcc_parts: '0' is out of range; from 1 to 1000000"           },
         {"hosts.hpcc_stages=65536", "hosts.hpcc_stages: '65536' is out of range; from 0 to 65535"        },
         {"hosts.ack_priority=8",    "hosts.ack_priority: '8' is out of range; from 0 to 7"               },
+        {"hosts.retry=3",           "hosts.retry: there is no field 'retry' with nic none; expected: nic"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scenario s;
+        struct scenario_error e = {""};
+        struct scenario_set set[] = {
+            {rows[i].set,      false},
+            {"hosts.nic=none", false},
+            {"hosts.cc=hpcc",  false}
+        };
+        scenario_init(&s);
+        bool ok = scenario_read_yaml(&s, bench_file(STAR WORK), set, 3, &e);
+        assert_int_equal(ok, rows[i].message == NULL);
+        if (i == 1)
+            assert_int_equal(s.config.hosts.hpcc_stages, 0);
+        bench_contains(e.text, ok ? "" : rows[i].message);
+        scenario_free(&s);
+        scenario_init(&s); /* without hpcc */
+        ok = scenario_read_yaml(&s, bench_file(STAR WORK), set, 2, &e);
+        assert_int_equal(ok, strstr(rows[i].set, "ack_priority=7") != NULL);
+        if (strstr(rows[i].set, "hpcc") != NULL && rows[i].message == NULL)
+            bench_contains(e.text, "only hpcc has it; hosts.cc: hpcc is expected");
+        scenario_free(&s);
+    }
+}
+
+/* Priorities with no limit are not paused: of both lists the one that is said counts. */
+static void read__lossless_or_control(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fields;
+        uint8_t lossless, control;
+        const char *message; /* NULL: taken */
+    } rows[] = {
+        {"",                                   1 << 3,          1 << 6 | 1 << 7, NULL                                      },
+        {"lossless: [3, 6]",                   1 << 3 | 1 << 6, 1 << 7,          NULL                                      },
+        {"lossless: [0, 1, 2, 3, 4, 5, 6, 7]", 0xff,            0,               NULL                                      },
+        {"control: [3, 4]",                    0,               1 << 3 | 1 << 4, NULL                                      },
+        {"control: []",                        1 << 3,          0,               NULL                                      },
+        {"control: [5], lossless: [6]",        1 << 6,          1 << 5,          NULL                                      },
+        {"lossless: [3, 6], control: [6, 7]",  0,               0,
+         "text.yaml:3: switches.control: priority 6 is lossless as well; one of both"                                      },
+        {"control: [3], lossless: [3]",        0,               0,               "switches.control: priority 3 is lossless"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scenario s;
+        struct scenario_error e = {""};
+        char text[256];
+        snprintf(text, sizeof(text), STAR WORK "switches: {%s}\n", rows[i].fields);
+        scenario_init(&s);
+        bool ok = scenario_read_yaml(&s, bench_file(text), NULL, 0, &e);
+        assert_int_equal(ok, rows[i].message == NULL);
+        if (ok) {
+            assert_int_equal(s.config.switches.lossless, rows[i].lossless);
+            assert_int_equal(s.config.switches.control, rows[i].control);
+        } else {
+            bench_contains(e.text, rows[i].message);
+        }
+        scenario_free(&s);
+    }
+}
+
+static void read__mistakes_of_hosts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set, *message;
+    } rows[] = {
+        {"hosts.cc=cubic",     "hosts.cc: 'cubic' is unknown; one of these is expected: none"       },
+        {"hosts.nic=card",     "hosts.nic: 'card' is unknown; one of these is expected: none engine"},
+        {"hosts.payload=1000", "hosts.payload: 1000 is no path MTU; 256, 512"                       },
+        {"hosts.payload=0",    "hosts.payload: '0' is out of range"                                 },
+        {"hosts.cc=hpcc",      "hosts.cc: the packets of a NIC have no room for what"               },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct scenario s;
@@ -304,8 +387,9 @@ static void read__long_times(void **state)
     };
     static const char *const times[] = {"3601s", "9999999s", "99999999999s",
                                         "184467440737095516151ps"};
-    static const char text[] = STAR "workload:\n  - {op: incast, to: h0}\n  - {op: poisson}\n"
-                                    "faults: [{fault: link-down, a: h0, b: s0}]\n";
+    static const char text[] =
+        STAR "workload:\n  - {op: incast, to: h0, verb: send}\n  - {op: poisson}\n"
+             "faults: [{fault: link-down, a: h0, b: s0}]\n";
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
         for (size_t j = 0; j < sizeof(times) / sizeof(times[0]); j++) {
             struct scenario s;
@@ -318,7 +402,9 @@ static void read__long_times(void **state)
             if (scenario_read_yaml(&s, bench_file(text), &set, 1, &e))
                 fail_msg("taken: %s", pair);
             bench_contains(e.text, where);
-            bench_contains(e.text, "00 ps");
+            bench_contains(e.text, strcmp(fields[i], "hosts.rnr_timer") == 0  ? " to 655.36ms"
+                                   : strcmp(fields[i], "topology.delay") == 0 ? " to 1s"
+                                                                              : " to 3600s");
             scenario_free(&s);
         }
     }
@@ -330,20 +416,23 @@ static void read__mistakes_of_verbs(void **state)
     static const struct {
         const char *hosts, *fields, *message;
     } rows[] = {
-        {"",                         "verb: recv",               "workload.0.verb: 'recv' is unknown; one of these is expected: write"},
-        {"",                         "message: 2MiB",            "workload.0.message: '2MiB' is out of range; from 1 to 1048576"      },
-        {"",                         "message: 4Gbps",           "workload.0.message: '4Gbps' is not a size such as 4MiB"             },
-        {"",                         "receives: 5000",           "workload.0.receives: '5000' is out of range; from 0 to 4096"        },
-        {"",                         "receive_time: 5",          "workload.0.receive_time: '5' is not a time"                         },
-        {"",                         "rkey: lost",               "workload.0.rkey: 'lost' is unknown; one of these is expected: right"},
-        {"",                         "connections: 0",           "workload.0.connections: '0' is out of range; from 1 to"             },
-        {"hosts: {nic: none}\n",     "verb: read",               "workload.0.verb: there are no verbs without a NIC"                  },
-        {"hosts: {nic: none}\n",     "rkey: right",              "workload.0.rkey: there are no verbs"                                },
-        {"hosts: {retry: 8}\n",      "verb: read",               "hosts.retry: '8' is out of range; from 0 to 7"                      },
-        {"hosts: {rnr_retry: 8}\n",  "verb: read",               "hosts.rnr_retry: '8' is out of range"                               },
-        {"hosts: {rnr_timer: 1s}\n", "verb: read",               "hosts.rnr_timer: '1s' is out of range"                              },
-        {"",                         "op: storage, verb: send",  "workload.0.verb: storage reads and writes by itself"                },
-        {"",                         "op: storage, reads: 101%", "workload.0.reads: '101%' is out of range"                           },
+        {"",                         "verb: recv",                  "workload.0.verb: 'recv' is unknown; one of these is expected: write"},
+        {"",                         "message: 2MiB",               "workload.0.message: '2MiB' is out of range; from 1B to 1MiB"        },
+        {"",                         "message: 4Gbps",              "workload.0.message: '4Gbps' is not a size such as 4MiB"             },
+        {"",                         "verb: send, receives: 5000",
+         "workload.0.receives: '5000' is out of range; from 0 to 4096"                                                                   },
+        {"",                         "verb: send, receive_time: 5", "workload.0.receive_time: '5' is not a time"                         },
+        {"",                         "rkey: lost",                  "workload.0.rkey: 'lost' is unknown; one of these is expected: right"},
+        {"",                         "connections: 0",              "workload.0.connections: '0' is out of range; from 1 to"             },
+        {"hosts: {nic: none}\n",     "verb: read",                  "workload.0.verb: there are no verbs without a NIC"                  },
+        {"hosts: {nic: none}\n",     "rkey: right",                 "workload.0.rkey: there are no verbs"                                },
+        {"hosts: {retry: 8}\n",      "verb: read",                  "hosts.retry: '8' is out of range; from 0 to 7"                      },
+        {"hosts: {rnr_retry: 8}\n",  "verb: read",                  "hosts.rnr_retry: '8' is out of range"                               },
+        {"hosts: {rnr_timer: 1s}\n", "verb: read",                  "hosts.rnr_timer: '1s' is out of range"                              },
+        {"",                         "op: storage, verb: send",
+         "workload.0: there is no field 'verb' with op storage; expected: op servers reads "
+         "message"                                                                                                                       },
+        {"",                         "op: storage, reads: 101%",    "workload.0.reads: '101%' is out of range"                           },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct scenario s;
@@ -366,29 +455,51 @@ static void read__sets(void **state)
     static const struct {
         const char *set, *message; /* NULL: taken */
     } rows[] = {
-        {"switches.buffer=3MiB",        NULL                                                   },
-        {"switches.ecn.kmin=1KB",       NULL                                                   },
-        {"watchdog.detect=9ms",         NULL                                                   },
-        {"switches.puffer=3MiB",        "--set switches.puffer=3MiB: there is no such field"   },
-        {"switches.buffer=3 potatoes",  "--set switches.buffer: '3 potatoes' is not a size"    },
-        {"workload.7.bytes=1",          "there is no such field"                               },
-        {"=1",                          "there is no such field"                               },
-        {"topology.shape=tsar",         "--set topology.shape: 'tsar' is unknown"              },
-        {"switches.lossless=none",      NULL                                                   },
-        {"switches.ecn.priorities=0,3", NULL                                                   },
-        {"seed=18446744073709551615",   NULL                                                   },
-        {"seed=18446744073709551616",   "is not a whole number, from 0 to 18446744073709551615"},
-        {"hosts.rnr_timer=655360us",    NULL                                                   },
-        {"hosts.window=5GiB",           NULL                                                   },
-        {"switches=3",                  "--set switches: '3' cannot stand for fields"          },
-        {"switches.ecn=off",            "--set switches.ecn: 'off' cannot stand for fields"    },
-        {"switches.weights=3",          "--set switches.weights: '3' cannot stand for fields"  },
-        {"hosts=none",                  "--set hosts: 'none' cannot stand for fields"          },
-        {"topology=star",               "--set topology: 'star' cannot stand for fields"       },
-        {"watchdog=on",                 "--set watchdog: 'on' cannot stand for fields"         },
-        {"workload=incast",             "--set workload: 'incast' cannot stand for a list"     },
-        {"workload.0=incast",           "--set workload.0: 'incast' cannot stand for fields"   },
-        {"faults=none",                 "--set faults: 'none' cannot stand for a list"         },
+        {"switches.buffer=3MiB",                                   NULL                                                      },
+        {"switches.ecn.kmin=1KB",                                  NULL                                                      },
+        {"watchdog.detect=9ms",                                    NULL                                                      },
+        {"switches.puffer=3MiB",
+         "--set switches.puffer: there is no field 'puffer'; expected: buffer headroom"                                      },
+        {"switches.buffer=3 potatoes",                             "--set switches.buffer: '3 potatoes' is not a size"       },
+        {"workload.7.bytes=1",
+         "--set workload.7: there is no such item; the list has 1, from workload.0 to workload.0"                            },
+        {"workload.00.bytes=1",                                    "--set workload.00: there is no such item; the list has 1"},
+        {"workload..bytes=1",                                      "--set workload.: there is no such item"                  },
+        {"workload.all.bytes=1",                                   "--set workload.all: there is no such item"               },
+        {"faults.0.at=1us",                                        "--set faults.0: there is no such item; the list has none"},
+        {"seed.of=1",                                              "--set seed.of=1: there is no such field"                 },
+        {"workload.0.load=1%",                                     "--set workload.0.load: there is no field 'load' with op incast; "
+         "expected: op to senders bytes"                                                                                               },
+        {"topology.k=4",
+         "--set topology.k: there is no field 'k' with shape star; expected: shape hosts rate"     },
+        {"topology.hosts=5",                                                        NULL                                                                                           },
+        {"switches.convergence=never",                                                        NULL},
+        {"switches.convergence=0s",                                                        NULL                                                                                              },
+        {"switches.convergence=3601s",                                                        "from 0ps to 3600s"},
+        {"switches.convergence=always",
+         "--set switches.convergence: 'always' is not a time such as"                                                                                             },
+        {"hosts.timeout=0s",                                                        NULL   },
+        {"hosts.timeout=1us",                                                        NULL                                                                                            },
+        {"hosts.timeout=999999ps",                            "--set hosts.timeout: '999999ps' is out of range; 0s, which is "
+         "never, or from 1us to 3600s"},
+        {"hosts.timeout=1ps",     "'1ps' is out of range"                                                                                       },
+        {"=1",               "--set : there is no field ''; expected: name seed"},
+        {"topology.shape=tsar",                                                    "--set topology.shape: 'tsar' is unknown"                                                 },
+        {"switches.lossless=none",                                                    NULL},
+        {"switches.ecn.priorities=0,3",                                                    NULL                                                                                      },
+        {"seed=18446744073709551615", NULL},
+        {"seed=18446744073709551616",                                                    "is not a whole number, from 0 to 18446744073709551615"                                                                                                                                         },
+        {"hosts.rnr_timer=655360us",                                                    NULL},
+        {"hosts.window=5GiB",           NULL                                                                                                                                                                                            },
+        {"switches=3",     "--set switches: '3' cannot stand for fields"},
+        {"switches.ecn=off",   "--set switches.ecn: 'off' cannot stand for fields"                                                                                                                                                         },
+        {"switches.weights=3",           "--set switches.weights: '3' cannot stand for fields"},
+        {"hosts=none",        "--set hosts: 'none' cannot stand for fields"                                                                                                                                               },
+        {"topology=star",          "--set topology: 'star' cannot stand for fields"},
+        {"watchdog=on",      "--set watchdog: 'on' cannot stand for fields"                                                                                                                                          },
+        {"workload=incast",    "--set workload: 'incast' cannot stand for a list"},
+        {"workload.0=incast",          "--set workload.0: 'incast' cannot stand for fields"                                                                                                                                        },
+        {"faults=none",          "--set faults: 'none' cannot stand for a list"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct scenario s;
@@ -411,6 +522,8 @@ int main(void)
         cmocka_unit_test(read__mistakes),
         cmocka_unit_test(read__mistakes_of_classes),
         cmocka_unit_test(read__mistakes_of_hosts),
+        cmocka_unit_test(read__hosts_with_hpcc),
+        cmocka_unit_test(read__lossless_or_control),
         cmocka_unit_test(read__verbs),
         cmocka_unit_test(read__mistakes_of_verbs),
         cmocka_unit_test(read__long_times),

@@ -195,7 +195,7 @@ static void writer__filters(void **state)
         {"node=h1,port=1-2",                   true },
         {"priority=8,kind=send",               false},
         {"priority=3-8",                       false},
-        {"priority=16+4294967294",             true },
+        {"priority=8,port=3",                  true },
         {"flow=0+2-3",                         false},
         {"flow=4-4294967294",                  true },
         {"flow=1,kind=start+finish",           false},

@@ -12,7 +12,9 @@ static uint32_t find(const void *arg, const char *name)
     return strcmp(name, "h-1") == 0 ? 7 : UINT32_MAX;
 }
 
-static const struct trace_names names = {find, NULL};
+static const struct trace_names names = {find, NULL, 0, 0, 0};
+/* What there is. */
+static const struct trace_names counted = {find, NULL, 10, 4, 200};
 
 static void takes__by_fields(void **state)
 {
@@ -44,6 +46,8 @@ static void takes__by_fields(void **state)
         struct scenario_error e;
         if (!trace_filter_add(&filter, rows[i].filter, &names, &e))
             fail_msg("%s", e.text);
+        struct trace_filter again = {0};
+        assert_true(trace_filter_add(&again, rows[i].filter, &counted, &e));
         if (trace_filter_takes(&filter, &rows[i].event) != rows[i].takes)
             fail_msg("row %zu: %s", i, rows[i].filter);
     }
@@ -69,6 +73,11 @@ static void add__mistakes(void **state)
         {"port=x",                                                                    "'x' is no number; 3 or 3-7 is expected"         },
         {"port=7-3",                                                                  "'7-3' is no number"                             },
         {"port=-3",                                                                   "'-3' is no number"                              },
+        {"priority=9",                                                                "'9' is too large; numbers up to 8 are expected" },
+        {"priority=3-9",                                                              "'3-9' is too large; numbers up to 8"            },
+        {"node=9+10",                                                                 "'10' is too large; numbers up to 9"             },
+        {"port=4-9",                                                                  "'4-9' is too large; numbers up to 3"            },
+        {"flow=200",                                                                  "'200' is too large; numbers up to 199"          },
         {"flow=1-",                                                                   "'1-' is no number"                              },
         {"flow=4294967295",                                                           "'4294967295' is no number"                      },
         {"flow=1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1",                                    "at most 16 are expected"                        },
@@ -78,7 +87,7 @@ static void add__mistakes(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct trace_filter filter = {0};
         struct scenario_error e = {""};
-        if (trace_filter_add(&filter, rows[i].filter, &names, &e))
+        if (trace_filter_add(&filter, rows[i].filter, &counted, &e))
             fail_msg("taken: %s", rows[i].filter);
         bench_contains(e.text, rows[i].message);
         bench_contains(e.text, "--trace-filter ");
