@@ -103,6 +103,18 @@ def flap(out, total):
     demand(sum(int(row["retries"]) for row in rows(out, "flows.csv")) > 0, "no retries")
 
 
+def converged(out, total):
+    """Whose bytes or acknowledgements are lost wait for it, nobody gives up; without it they do."""
+    slow = [row for row in rows(out, "flows.csv") if float(row["fct_ns"]) > 10e6]
+    demand(0 < len(slow) < total["flows"] / 2, f"{len(slow)} of {total['flows']} were late")
+    demand(total["drops_by"]["route"] > 0, total)
+    scenario = os.path.join(SCENARIOS, "link-failure.yaml")
+    never = summary(fabric(scenario, "--set", "switches.convergence=never", status=STALLED)[0])
+    demand(never["failed"] == len(slow), f"{never}, {len(slow)} were late")
+    soon = summary(fabric(scenario, "--set", "switches.convergence=1ms")[0])
+    demand(soon["end_ns"] < total["end_ns"], f"{soon}, {total}")
+
+
 def go_back_n(out, total):
     demand(total["pauses"] == 0 and total["drops_by"]["threshold"] == total["drops"] > 0, total)
     demand(sum(int(row["retries"]) for row in rows(out, "flows.csv")) > 15, "few retries")
@@ -134,6 +146,7 @@ EXAMPLES = {
     "wrong-priority-mapping": (0, mapping),
     "mtu-mismatch": (STALLED, mtu),
     "link-flap": (0, flap),
+    "link-failure": (0, converged),
     "go-back-n-without-pfc": (0, go_back_n),
     "concurrency-slows-recovery": (0, concurrency),
 }
@@ -260,11 +273,18 @@ def same_bytes(scenario, sums, *words, status=0):
         demand(got[2] != got[0] or name == "verbs.csv", f"{name} does not know the seed")
 
 
+# As verbs.yaml, but its losses are bits that turn.
+CORRUPT = os.path.join(folder.name, "corrupt.yaml")
+with open(os.path.join(DATA, "verbs.yaml"), encoding="utf-8") as whole:
+    with open(CORRUPT, "w", encoding="utf-8") as changed:
+        lossy = "{fault: link-loss, a: s0, b: s2, loss: 0.2%}"
+        changed.write(whole.read().replace(lossy, "{fault: link-corrupt, a: s0, b: s2, corrupt: 1%}"))
+
 # Scenarios whose hosts have a NIC, as they are or with what is changed in them.
 BYTES = {
     "verbs": ("verbs.yaml", STALLED),
     "tags": ("verbs.yaml", STALLED, "hosts.vlan=on", "switches.trust=pcp", "switches.pause=link"),
-    "corrupt": ("verbs.yaml", STALLED, "faults.0.fault=link-corrupt", "faults.0.corrupt=1%"),
+    "corrupt": (CORRUPT, STALLED),
     "mixed": ("mixed.yaml", 0, "hosts.cc=none"),
     "dcqcn": ("mixed.yaml", 0),
     "ztr_template": ("mixed.yaml", 0, "hosts.cc=ztr-template"),
@@ -281,7 +301,7 @@ def same_with_bytes(scenario, status, *sets):
         words += ["--set", one]
     outs = [fabric(*words, *more, status=status)[0] for more in ([], ["--bytes"])]
     total = summary(outs[0])
-    demand((total["drops_by"]["icrc"] > 0) == ("faults.0.corrupt=1%" in sets), total)
+    demand((total["drops_by"]["icrc"] > 0) == (scenario == CORRUPT), total)
     names = sorted(os.listdir(outs[0]))
     demand(names == sorted(os.listdir(outs[1])) and "verbs.csv" in names, names)
     for name in names:
@@ -309,6 +329,7 @@ def trace():
     drops = [json.loads(line) for line in trace_lines(path, "--format", "json", *DROPS)[0]]
     demand(0 < len(drops) == sum(r["event"] == "drop" and r["node"] == "10" for r in table), drops)
     demand({row["name"] for row in drops} == {"s2"}, drops)
+    told(["trace", path, "--trace-filter", "node=12"], USAGE, "'12' is too large; numbers up to 11")
     filtered, _ = fabric(scenario, "--trace", TRACE, *DROPS, status=STALLED)
     want = trace_lines(path, *DROPS)[0]
     demand(trace_lines(os.path.join(filtered, "trace"))[0] == want, "filtered at once, or later")
@@ -349,7 +370,17 @@ REFUSED = {
     "two_scenarios": (["run", STAR, STAR, *OUT], USAGE, "one scenario at a time"),
     "no_such_file": (["run", "no-such.yaml", *OUT], UNAVAILABLE, "no-such.yaml: No such file"),
     "set_without_value": (["run", STAR, "--set", "seed", *OUT], USAGE, "'seed' is not KEY=VALUE"),
-    "set_unknown": (["run", STAR, "--set", "a.b=1", *OUT], UNAVAILABLE, "there is no such field"),
+    "set_unknown": (["run", STAR, "--set", "a.b=1", *OUT], UNAVAILABLE, "there is no field 'a'"),
+    "set_of_another_kind": (
+        ["run", STAR, "--set", "faults.2.at=1us", *OUT],
+        UNAVAILABLE,
+        "--set faults.2.at: there is no field 'at' with fault link-loss; expected: fault a b loss",
+    ),
+    "set_beyond_the_list": (
+        ["run", STAR, "--set", "faults.3.at=1us", *OUT],
+        UNAVAILABLE,
+        "the list has 3, from faults.0 to faults.2",
+    ),
     "set_wrong_unit": (
         ["run", STAR, "--set", "topology.rate=10GB", *OUT],
         UNAVAILABLE,
@@ -392,6 +423,21 @@ REFUSED = {
         ["run", STAR, "--trace", "/dev/null", "--trace-filter", "node=h99", *OUT],
         USAGE,
         "'h99' is no node",
+    ),
+    "trace_filter_priority": (
+        ["run", STAR, "--trace", "/dev/null", "--trace-filter", "priority=9", *OUT],
+        USAGE,
+        "'9' is too large; numbers up to 8 are expected",
+    ),
+    "trace_filter_node": (
+        ["run", STAR, "--trace", "/dev/null", "--trace-filter", "node=18", *OUT],
+        USAGE,
+        "'18' is too large; numbers up to 17 are expected",
+    ),
+    "trace_filter_port": (
+        ["run", STAR, "--trace", "/dev/null", "--trace-filter", "port=7", *OUT],
+        USAGE,
+        "'7' is too large; numbers up to 6 are expected",
     ),
     "trace_mib": (["run", STAR, "--trace", "t", "--trace-mib", "0", *OUT], USAGE, "from 1 to"),
     "trace_nowhere": (["run", STAR, "--trace", "no/such/t", *OUT], UNAVAILABLE, "no/such/t: No such"),
