@@ -198,7 +198,7 @@ void route_learn_event(struct fabric *f)
 {
     if (learn_next(f)) {
         int rc = measure_all(f);
-        assert(rc == 0); /* rehearse made all groups */
+        assert(rc == 0); /* rehearsal_create made all groups */
         f->progress_ps = f->sched.now_ps;
     }
     route_await_event(f);
@@ -206,7 +206,7 @@ void route_learn_event(struct fabric *f)
 
 /* All faults, one after the other, so that every group is there when it is wanted: there is no
  * memory to be had while the fabric runs. */
-static int rehearse(struct fabric *f)
+static int rehearsal_create(struct fabric *f)
 {
     int rc = 0;
     for (uint32_t i = 0; rc == 0 && i < f->switches; i++) {
@@ -267,7 +267,7 @@ int route_create(struct fabric *f, uint32_t *bad)
     if (f->config.switches.converge_ps == FABRIC_NEVER)
         f->next_learnt = f->config.faults;
     if (rc == 0 && f->next_learnt < f->config.faults)
-        rc = rehearse(f);
+        rc = rehearsal_create(f);
     else
         search_free(f);
     return rc;

@@ -226,24 +226,38 @@ static void learn__black_hole_and_recovery(void **state)
 static void learn__some_time_later(void **state)
 {
     (void)state;
+    static const struct fabric_fault back[] = {
+        {0,                DOWN, false},
+        {2000 * FABRIC_US, DOWN, true }
+    };
+    static const struct fabric_fault flap[] = {
+        {0,               DOWN, false},
+        {499 * FABRIC_US, DOWN, true }
+    };
+    static const struct fabric_fault again[] = {
+        {0,               DOWN, false},
+        {400 * FABRIC_US, DOWN, true },
+        {450 * FABRIC_US, DOWN, false}
+    };
+    static const struct fabric_fault up[] = {
+        {0, DOWN, true}
+    };
+    static const struct fabric_fault at_once[] = {
+        {0, DOWN, false},
+        {0, DOWN, true },
+        {0, DOWN, false}
+    };
+    static const uint64_t looks_us[] = {390, 550, 890, 960, 1950, 2390, 2550};
     static const struct {
-        struct fabric_fault fault[3];
+        const struct fabric_fault *fault;
         uint32_t faults;
-        struct {
-            uint64_t at_us;
-            bool both;
-        } look[5];
+        const char *both; /* a + for each look at which both spines are used */
     } rows[] = {
-        {{{0, DOWN, false}, {2000 * FABRIC_US, DOWN, true}},
-         2,                            {{450, true}, {550, false}, {1950, false}, {2450, false}, {2550, true}}},
-        {{{0, DOWN, false}, {499 * FABRIC_US, DOWN, true}},
-         2,                            {{450, true}, {550, true}, {950, true}, {1050, true}, {2500, true}}    },
-        {{{0, DOWN, false}, {400 * FABRIC_US, DOWN, true}, {450 * FABRIC_US, DOWN, false}},
-         3,                            {{450, true}, {550, true}, {900, true}, {1000, false}, {2500, false}}  },
-        {{{0, DOWN, true}},                                                                 /* it was up */
-         1, {{450, true}, {550, true}, {950, true}, {1050, true}, {2500, true}}    },
-        {{{0, DOWN, false}, {0, DOWN, true}, {0, DOWN, false}},
-         3,                            {{450, true}, {550, false}, {950, false}, {1050, false}, {2500, false}}},
+        {back,    2, "+-----+"},
+        {flap,    2, "+++++++"},
+        {again,   3, "+++----"},
+        {up,      1, "+++++++"},
+        {at_once, 3, "+------"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct rig r;
@@ -252,9 +266,9 @@ static void learn__some_time_later(void **state)
         r.flow[0].start_ps = 3 * FABRIC_MS; /* it is waited for */
         rig_make(&r);
         uint32_t groups = r.f->sw[0].groups;
-        for (unsigned j = 0; j < 5; j++) {
-            rig_until(&r, rows[i].look[j].at_us * FABRIC_US);
-            assert_int_equal(by_first_spine(&r) > 0, rows[i].look[j].both);
+        for (unsigned j = 0; rows[i].both[j] != '\0'; j++) {
+            rig_until(&r, looks_us[j] * FABRIC_US);
+            assert_int_equal(by_first_spine(&r) > 0, rows[i].both[j] == '+');
         }
         assert_int_equal(r.f->sw[0].groups, groups); /* all were made before */
         rig_end(&r);

@@ -5,6 +5,19 @@
  */
 #include "bench.h"
 
+static void check_refused(const char *text, const char *message)
+{
+    struct scenario s;
+    struct scenario_error e = {""};
+    struct fabric *f;
+    scenario_init(&s);
+    if (!scenario_read_yaml(&s, bench_file(text), NULL, 0, &e))
+        fail_msg("%s", e.text);
+    assert_false(scenario_make(&s, "text.yaml", &f, &e));
+    bench_contains(e.text, message);
+    scenario_free(&s);
+}
+
 static void make__refused(void **state)
 {
     (void)state;
@@ -12,57 +25,60 @@ static void make__refused(void **state)
         const char *text, *message;
     } rows[] = {
         {"topology: {shape: graph, hosts: [a, b], switches: [x], links: [{a: a, b: x}]}\n"
-         "workload: [{op: flow, from: a, to: b}]\n",                                        "text.yaml:1: topology: host b has no link, one is expected"                           },
+         "workload: [{op: flow, from: a, to: b}]\n",                                 "text.yaml:1: topology: host b has no link, one is expected"                           },
         {"topology: {shape: graph, hosts: [a, b], switches: [x, y], links: [{a: a, b: x}, {a: b, "
          "b: x}]}\n"
-         "workload: [{op: flow, from: a, to: b}]\n",                                        "text.yaml:1: topology: switch y has no link, one is expected"                         },
+         "workload: [{op: flow, from: a, to: b}]\n",                                 "text.yaml:1: topology: switch y has no link, one is expected"                         },
         {"topology: {shape: graph, hosts: [a, b], switches: [x, y], links: [{a: a, b: x}, {a: b, "
          "b: y}]}\n"
-         "workload: [{op: flow, from: a, to: b}]\n",                                        "text.yaml:2: workload: flow 0 from a to b: the host cannot be reached; a way of links"},
+         "workload: [{op: flow, from: a, to: b}]\n",                                 "text.yaml:2: workload: flow 0 from a to b: the host cannot be reached; a way of links"},
         {"topology: {shape: graph, hosts: [a, b], switches: [x], links: [{a: a, b: x}, {a: b, b: "
          "x}, {a: a, b: x}]}\n"
-         "workload: [{op: flow, from: a, to: b}]\n",                                        "host a has 2 links, one is expected"                                                  },
+         "workload: [{op: flow, from: a, to: b}]\n",                                 "host a has 2 links, one is expected"                                                  },
         {"topology: {shape: star}\nswitches: {buffer: 100KB, ecn: {kmin: 1KB}}\nworkload: [{op: "
-         "incast, to: h0}]\n",                                                              "text.yaml:2: switches.buffer: 100000 bytes are less than reserve and headroom of a "
-         "switch's ports; more than "                                                                                                                },
+         "incast, to: h0}]\n",                                                       "text.yaml:2: switches.buffer: 100000 bytes are less than reserve and headroom of a "
+         "switch's ports; more than "                                                                                                         },
         {"topology:\n  shape: graph\n  hosts:\n  - a\n  - b\n  - c\n  switches: [x]\n  links: [{a: "
          "a, b: x}, {a: b, b: x}]\n"
-         "workload: [{op: flow, from: a, to: b}]\n",                                        "text.yaml:6: topology: host c has no link"                                            },
+         "workload: [{op: flow, from: a, to: b}]\n",                                 "text.yaml:6: topology: host c has no link"                                            },
         {"topology:\n  shape: graph\n  hosts: [a, b, c]\n  switches: [x, y]\n  links: [{a: a, b: "
          "x}, {a: b, b: x}, {a: c, b: y}]\n"
          "workload:\n- {op: flow, from: a, to: b}\n- {op: flow, from: b, to: a, connections: 3}\n- "
-         "{op: flow, from: a, to: c}\n",                                                    "text.yaml:9: workload: flow 4 from a to c: the host cannot be reached"                },
+         "{op: flow, from: a, to: c}\n",                                             "text.yaml:9: workload: flow 4 from a to c: the host cannot be reached"                },
         {"topology: {shape: star}\nworkload:\n- {op: flow, from: h2, to: h1}\n- {op: flow, from: "
          "h1, to: h0, bytes: "
-         "5GB, connections: 2000, verb: send, receives: 4096}\n",                           "text.yaml:4: workload: the 2000 flows of host h0 have more than 4194303 work requests "
-         "and receives at once; fewer"                                                                            },
-        {"topology: {shape: star, hosts: 8, delay: 100ms}\nworkload: [{op: incast, to: h0}]\n",
-         "text.yaml:1: delay: with 100ms at 100Gbps between h0 and s0 what comes after a pause"                                                                                             },
-        {"topology:\n  shape: graph\n  hosts: [a, b]\n  switches: [x]\n  links:\n  - {a: a, b: x}\n"
-         "  - {a: b, b: x, rate: 10Tbps, delay: 999ms}\nworkload: [{op: incast, to: a}]\n", "text.yaml:7: delay: with 999ms at 10Tbps between b and x"                             },
-        {"topology: {shape: star, hosts: 2, delay: 999ms, rate: 9Tbps}\nworkload: [{op: incast, "
-         "to: "
-         "h0}]\n",                                                                                           "a shorter delay, a lower rate, fewer lossless priorities, or switches.headroom"                                                                                                                                                                           },
-        {"workload: [{op: incast, to: h0}]\ntopology: {shape: star, hosts: 8}\n"
-         "switches:\n  buffer: 2GiB\n  headroom: 1GiB\n",                                                                                          "text.yaml:4: switches.headroom: 1073741824 bytes for each port and lossless priority"},
-        {"topology: {shape: star, delay: 1ms}\nworkload: [{op: incast, to: h0}]\n",
-         "text.yaml:1: switches.buffer: 16777216 bytes are less than reserve and headroom"                                                                                                                                                          },
+         "5GB, connections: 2000, verb: send, receives: 4096}\n",                    "text.yaml:4: workload: the 2000 flows of host h0 have more than 4194303 work requests "
+         "and receives at once; fewer"                                                                     },
         {"topology: {shape: star}\nworkload: []\n",
-         "text.yaml:2: workload: there is no flow, one is expected"},
+         "text.yaml:2: workload: there is no flow, one is expected"                                                                                                                  },
         {"topology: {shape: graph, hosts: [a, b]}\nworkload: [{op: flow, from: a, to: b}]\n",
-         "text.yaml:1: topology: there is no link, one for each host is expected"                                                                                                                },
+         "text.yaml:1: topology: there is no link, one for each host is expected"                                                                                                    },
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct scenario s;
-        struct scenario_error e;
-        struct fabric *f;
-        scenario_init(&s);
-        if (!scenario_read_yaml(&s, bench_file(rows[i].text), NULL, 0, &e))
-            fail_msg("%s", e.text);
-        assert_false(scenario_make(&s, "text.yaml", &f, &e));
-        bench_contains(e.text, rows[i].message);
-        scenario_free(&s);
-    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        check_refused(rows[i].text, rows[i].message);
+}
+
+#define INCAST "workload: [{op: incast, to: a}]\n"
+#define HOSTS  "topology:\n  shape: graph\n  hosts: [a, b]\n  switches: [x]\n"
+
+/* Where no buffer is enough, what takes it; where none is said, too. */
+static void make__headroom_beyond_all_buffers(void **state)
+{
+    (void)state;
+    static const char fast[] = HOSTS "  links:\n  - {a: a, b: x}\n"
+                                     "  - {a: b, b: x, rate: 10Tbps, delay: 999ms}\n" INCAST;
+    static const char large[] =
+        INCAST HOSTS "  links: [{a: a, b: x}, {a: b, b: x}]\n"
+                     "switches: {buffer: 4095MiB, headroom: 1GiB, lossless: [1, 3, 5]}\n";
+    check_refused("topology: {shape: star, hosts: 8, delay: 100ms}\nworkload: [{op: all-to-all}]\n",
+                  "text.yaml:1: delay: with 100ms at 100Gbps between h0 and s0 what comes after");
+    check_refused("topology: {shape: star, hosts: 2, delay: 200ms}\nworkload: [{op: all-to-all}]\n",
+                  "a shorter delay, a lower rate, fewer lossless priorities, or switches.headroom");
+    check_refused(fast, "text.yaml:7: delay: with 999ms at 10Tbps between b and x");
+    check_refused(large, "text.yaml:7: switches.headroom: 1073741824 bytes for each port");
+    check_refused(
+        "topology: {shape: star, delay: 1ms}\nworkload: [{op: all-to-all}]\n",
+        "text.yaml:1: switches.buffer: 16777216 bytes are less than reserve and headroom");
 }
 
 /* case_126: Kmin and Kmax go with the rate, and a Kmax beyond the PFC threshold is warned of. */
@@ -103,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(make__refused),
+        cmocka_unit_test(make__headroom_beyond_all_buffers),
         cmocka_unit_test(case_126_thresholds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
