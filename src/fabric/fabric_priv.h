@@ -55,6 +55,7 @@ struct port {
     uint8_t turn;      /* whose turn it is among the weighted */
     bool down;
     bool at_switch;
+    uint32_t mtu_bytes;
     uint64_t byte_time; /* of one byte, in ps * 2^20 */
     uint64_t delay_ps;
     uint64_t busy_until_ps;
@@ -65,7 +66,7 @@ struct port {
     /* What came in by this port and is in the switch's buffer. */
     uint32_t in_bytes[FABRIC_PRIORITIES], in_headroom[FABRIC_PRIORITIES];
     uint32_t headroom_bytes, alpha_num;
-    uint32_t link, mtu_bytes;
+    uint32_t link;
     uint64_t kmin_bytes, kmax_bytes;
     /* For those who watch. */
     uint64_t moved_ps[FABRIC_PRIORITIES];   /* when its queue last sent */
