@@ -17,6 +17,7 @@
 static uint32_t headroom(const struct fabric *f, const struct port *p)
 {
     const struct fabric_switches *c = &f->config.switches;
+    assert(p->byte_time != 0); /* topology_sane knows no rate that high */
     uint64_t wire = p->delay_ps * (UINT64_C(1) << 20) / p->byte_time; /* bytes a delay long */
     if (c->headroom_bytes != 0)
         return c->headroom_bytes;
