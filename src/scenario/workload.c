@@ -242,17 +242,28 @@ bool workload_storage(struct scenario *s, const struct workload *w, uint32_t ser
     return ok;
 }
 
+/* Mean time between two flows of a host, in ns: bytes * 8 / (rate * load). */
+static uint64_t mean_gap_ns(enum workload_sizes sizes, uint64_t rate_bps, uint32_t load_ppm)
+{
+    unsigned __int128 bits = (unsigned __int128)mean_bytes(sizes) * 8;
+    return (uint64_t)(bits * UINT64_C(1000000000000000) / ((unsigned __int128)rate_bps * load_ppm));
+}
+
+static uint64_t gap_ps(uint32_t u, uint64_t mean_ns)
+{
+    return (uint64_t)((unsigned __int128)workload_ln(u) * mean_ns >> 24) * 1000;
+}
+
 bool workload_poisson(struct scenario *s, const struct workload *w, enum workload_sizes sizes,
                       uint32_t load_ppm, uint64_t rate_bps, uint64_t duration_ps, struct rng *rng)
 {
     uint32_t n, *host = list_hosts(s, &n);
     bool ok = host != NULL;
-    /* Mean time between two flows of a host, in ns: bytes * 8 / (rate * load). */
-    uint64_t mean_ns = mean_bytes(sizes) * 8 * 1000000 / (rate_bps / 1000000 * load_ppm / 1000);
+    uint64_t mean_ns = mean_gap_ns(sizes, rate_bps, load_ppm);
     for (uint32_t i = 0; ok && n > 1 && i < n; i++) {
         uint64_t at = 0;
         for (;;) {
-            at += (workload_ln((uint32_t)(rng_next(rng) >> 32)) * mean_ns >> 24) * 1000;
+            at += gap_ps((uint32_t)(rng_next(rng) >> 32), mean_ns);
             if (at >= duration_ps)
                 break;
             struct workload one = *w;

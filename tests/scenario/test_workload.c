@@ -158,12 +158,50 @@ static void poisson__loads_as_asked(void **state)
     scenario_free(&s);
 }
 
+/* At any rate and load that a scenario may say: within what chance leaves of some 12,000 flows. */
+static void poisson__any_rate_and_load(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t rate_bps;
+        uint32_t load_ppm;
+    } rows[] = {
+        {UINT64_C(1000000),        1000   },
+        {UINT64_C(1000000),        10000  },
+        {UINT64_C(10000000),       1000   },
+        {UINT64_C(1500000),        1999   },
+        {UINT64_C(25000000000),    1000   },
+        {UINT64_C(100000000000),   300000 },
+        {UINT64_C(10000000000000), 1000000},
+    };
+    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+        struct workload w = {.priority = 3};
+        struct scenario s;
+        struct rng rng;
+        enum workload_sizes sizes = i % 2 == 0 ? SIZES_WEBSEARCH : SIZES_FB_HADOOP;
+        uint64_t bps = rows[i / 2].rate_bps / 1000 * rows[i / 2].load_ppm / 1000, sum = 0;
+        uint64_t bytes = i % 2 == 0 ? 1700000 : 125000, seconds_1000 = 600 * bytes * 8000 / bps;
+        if (seconds_1000 == 0)
+            seconds_1000 = 1;
+        rng_init(&rng, i);
+        begin(&s, 20);
+        assert_true(workload_poisson(&s, &w, sizes, rows[i / 2].load_ppm, rows[i / 2].rate_bps,
+                                     seconds_1000 * FABRIC_MS, &rng));
+        for (uint32_t j = 0; j < s.flows; j++)
+            sum += s.flow[j].bytes;
+        uint64_t want = bps / 8 * 20 * seconds_1000 / 1000;
+        assert_in_range(sum, want - want / 10, want + want / 10);
+        scenario_free(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operations__flows),         cmocka_unit_test(storage__mix),
-        cmocka_unit_test(connections__share),        cmocka_unit_test(ln__known_values),
-        cmocka_unit_test(size__of_the_distribution), cmocka_unit_test(poisson__loads_as_asked),
+        cmocka_unit_test(operations__flows),          cmocka_unit_test(storage__mix),
+        cmocka_unit_test(connections__share),         cmocka_unit_test(ln__known_values),
+        cmocka_unit_test(size__of_the_distribution),  cmocka_unit_test(poisson__loads_as_asked),
+        cmocka_unit_test(poisson__any_rate_and_load),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
