@@ -111,7 +111,8 @@ static void sink_train(struct nic_sink *sink, const struct train *t)
             note_probe(&f->pool.packet[packet], t->span[from->first_span].addr);
         if (f->frame != NULL)
             codec_build(f, packet, t, from);
-        packet_push(&f->pool, &g->out[dscp / 8], packet);
+        packet_push(&f->pool, kind == PACKET_CNP ? &g->urgent[dscp / 8] : &g->out[dscp / 8],
+                    packet);
         f->port[g->endpoint->port].source |= (uint8_t)(1u << (dscp / 8));
     }
 }
@@ -153,15 +154,19 @@ static void settle(struct fabric *f, struct engine *g)
 static uint32_t engine_pull(struct fabric *f, struct endpoint *e, unsigned priority)
 {
     struct engine *g = engine_of(e);
-    while (g->out[priority].head == PACKET_NONE && nic_has_output(g->nic) && !f->full)
+    struct packet_list *out = &g->out[priority], *urgent = &g->urgent[priority];
+    while (out->head == PACKET_NONE && nic_has_output(g->nic) && !f->full)
         if (!nic_output(g->nic, engine_now_ns(f), &g->sink, 1))
             break;
     uint64_t deadline = nic_deadline(g->nic); /* a request that left has one */
     if (deadline != UINT64_MAX && wants_by(g, deadline))
         source_arm(f, e);
     put_urgent(f, g);
-    if (g->out[priority].head != PACKET_NONE)
-        return packet_pop(&f->pool, &g->out[priority]);
+    /* A probe behind the rest of a train would measure its own host. */
+    if (urgent->head != PACKET_NONE)
+        return packet_pop(&f->pool, urgent);
+    if (out->head != PACKET_NONE)
+        return packet_pop(&f->pool, out);
     f->port[e->port].source &= (uint8_t) ~(1u << priority);
     return PACKET_NONE;
 }
@@ -304,7 +309,7 @@ static int device_create(struct fabric *f, uint32_t host, const struct device_si
     g->sink = (struct nic_sink){.train = sink_train};
     heap_init(&g->receives);
     for (unsigned i = 0; i < FABRIC_PRIORITIES; i++)
-        g->out[i] = (struct packet_list){PACKET_NONE, PACKET_NONE};
+        g->out[i] = g->urgent[i] = (struct packet_list){PACKET_NONE, PACKET_NONE};
     if (rc == 0)
         rc = nic_create(&config, &g->nic);
     for (uint32_t i = 0; rc == 0 && i < slots; i++)

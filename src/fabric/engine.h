@@ -31,9 +31,10 @@ struct engine {
     struct pd *pd;
     struct cq *cq;
     struct mr *mr;
-    struct heap receives;                      /* when receives are posted again */
-    uint8_t priorities;                        /* mask: what its pairs send by */
-    struct packet_list out[FABRIC_PRIORITIES]; /* cut, and not sent yet */
+    struct heap receives;                         /* when receives are posted again */
+    uint8_t priorities;                           /* mask: what its pairs send by */
+    struct packet_list out[FABRIC_PRIORITIES];    /* cut, and not sent yet */
+    struct packet_list urgent[FABRIC_PRIORITIES]; /* of congestion control: go before those */
 };
 
 struct engine_flow {

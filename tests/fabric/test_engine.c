@@ -286,6 +286,30 @@ static void engine__congestion_control(void **state)
     assert_true(pauses > 0);
 }
 
+/* A probe's time is that of the way: it neither waits for the train it was made with, 5 us long,
+ * nor does its answer for the train that the other side sends. */
+static void engine__probes_do_not_wait(void **state)
+{
+    (void)state;
+    struct rig r;
+    star(&r, 2);
+    r.config.hosts.cc = "timely";
+    rig_flow(&r, 0, 1, 2 << 20);
+    rig_flow(&r, 1, 0, 2 << 20);
+    r.flow[1].priority = 6; /* as answers */
+    rig_make(&r);
+    unsigned seen = 0;
+    while (fabric_run(r.f, 1) == FABRIC_RUNNING) {
+        for (int i = 0; i < 2; i++) {
+            uint64_t rtt_ns = r.f->engine_flow[i].qp[0]->congestion->cc.timely.rtt_ns;
+            assert_in_range(rtt_ns, 0, 5000); /* 4 us of links, a frame before it at each */
+            seen += rtt_ns > 4000;
+        }
+    }
+    assert_true(seen > 1000);
+    rig_end(&r);
+}
+
 static void engine__refused(void **state)
 {
     (void)state;
@@ -317,6 +341,7 @@ int main(void)
         cmocka_unit_test(engine__priorities_and_groups),
         cmocka_unit_test(engine__same_twice),
         cmocka_unit_test(engine__congestion_control),
+        cmocka_unit_test(engine__probes_do_not_wait),
         cmocka_unit_test(engine__refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
