@@ -58,6 +58,34 @@ static void case_127_flows_spread(void **state)
     rig_end(&r);
 }
 
+/* The same of flows as hosts send them, bare or as queue pairs: 128 of one packet each, counted
+ * at the cores. */
+static void case_127_flows_of_hosts_spread(void **state)
+{
+    (void)state;
+    for (int engine = 0; engine < 2; engine++) {
+        struct rig r;
+        three_tiers(&r);
+        r.config.hosts.engine = engine == 1;
+        r.flows = 0;
+        for (int i = 0; i < RIG_FLOWS; i++)
+            rig_flow(&r, 0, 1, 1000);
+        assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+        uint64_t chi = 0, all = 0, mean = RIG_FLOWS / 16;
+        for (uint32_t node = 7; node < 23; node++) {
+            struct fabric_port_result down;
+            fabric_port_result(r.f, r.f->node[node].first_port + 1, 3, &down);
+            uint64_t flows = down.tx_bytes / 1050; /* frames have 1062, or 1078 */
+            uint64_t off = flows > mean ? flows - mean : mean - flows;
+            chi += off * off;
+            all += flows;
+        }
+        assert_int_equal(all, RIG_FLOWS);
+        assert_true(chi * 10 / mean < 377);
+        rig_end(&r);
+    }
+}
+
 static void port__goes_round_what_is_down(void **state)
 {
     (void)state;
@@ -319,6 +347,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(case_127_flows_spread),
+        cmocka_unit_test(case_127_flows_of_hosts_spread),
         cmocka_unit_test(port__goes_round_what_is_down),
         cmocka_unit_test(create__unreachable),
         cmocka_unit_test(create__not_through_a_host),

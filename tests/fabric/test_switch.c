@@ -118,23 +118,26 @@ static void mark__only_what_may_be(void **state)
 static void case_123_class_by_dscp(void **state)
 {
     (void)state;
-    struct rig r;
-    rig_star(&r, 10, 100, 1000);
-    r.config.switches.lossless = 1 << 3 | 1 << 4;
-    r.config.switches.buffer_bytes = 2 << 20;
-    for (uint32_t i = 0; i < 8; i++)
-        rig_flow(&r, i, 8, 400000);
-    rig_flow(&r, 0, 9, 400000);
-    r.flow[8].priority = 4;
-    assert_int_equal(rig_run(&r), FABRIC_FINISHED);
-    assert_true(r.pfcs > 0);
-    uint32_t told = 0;
-    for (uint32_t i = 0; i < r.pfcs && i < RIG_PFC; i++) {
-        assert_int_equal(r.pfc[i].priority, 3);
-        told |= 1u << r.pfc[i].node;
+    for (int engine = 0; engine < 2; engine++) {
+        struct rig r;
+        rig_star(&r, 10, 100, 1000);
+        r.config.hosts.engine = engine == 1;
+        r.config.switches.lossless = 1 << 3 | 1 << 4;
+        r.config.switches.buffer_bytes = 2 << 20;
+        for (uint32_t i = 0; i < 8; i++)
+            rig_flow(&r, i, 8, 400000);
+        rig_flow(&r, 0, 9, 400000);
+        r.flow[8].priority = 4;
+        assert_int_equal(rig_run(&r), FABRIC_FINISHED);
+        assert_true(r.pfcs > 0);
+        uint32_t told = 0;
+        for (uint32_t i = 0; i < r.pfcs && i < RIG_PFC; i++) {
+            assert_int_equal(r.pfc[i].priority, 3);
+            told |= 1u << r.pfc[i].node;
+        }
+        assert_int_equal(told, 0xff);
+        rig_end(&r);
     }
-    assert_int_equal(told, 0xff);
-    rig_end(&r);
 }
 
 /* A switch that takes the DSCP for another class: the frames are lossy there, and lost. */
@@ -172,9 +175,11 @@ static void case_123_class_by_pcp(void **state)
         {true,  false, true,  true },
         {false, false, true,  true },
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t row = 0; row < 2 * sizeof(rows) / sizeof(rows[0]); row++) {
         struct rig r;
+        size_t i = row / 2;
         rig_star(&r, 5, 100, 1000);
+        r.config.hosts.engine = row % 2 == 1;
         r.config.hosts.vlan = rows[i].vlan;
         r.config.switches.trust_pcp = rows[i].trust_pcp;
         r.config.mapping = &mapping;
