@@ -277,7 +277,7 @@ static void load(struct options *o, struct scenario *s)
         if (o->watchdog != NULL)
             read_watchdog(o->watchdog, &s->config);
         ok = scenario_import_topology(s, o->topology, &error) &&
-             scenario_import_flows(s, o->flows, &error);
+             scenario_import_flows(s, o->flows, &error) && scenario_import_end(s, &error);
     }
     if (!ok)
         tool_die(TOOL_UNAVAILABLE, "%s", error.text);

@@ -27,6 +27,8 @@ enum {
                QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC,
 };
 
+_Static_assert((int)FABRIC_WINDOW_BYTES == (int)NIC_WINDOW_BYTES, "what results say");
+
 static struct net_addr address(uint32_t host)
 {
     struct net_addr a = {

@@ -22,6 +22,7 @@ enum {
     FABRIC_MAX_FRAME_BYTES = 16384,
     FABRIC_MAX_MESSAGE_BYTES = 1 << 20,
     FABRIC_MAX_RECEIVES = 4096,
+    FABRIC_WINDOW_BYTES = 256 * 1024,    /* of a NIC that is given none */
     FABRIC_MAX_POSTED = (1 << 22) - 1,   /* of a host: its CQ holds no more */
     FABRIC_QUANTUM_BYTES = 64,           /* 512 bit times (IEEE 802.3 31B) */
     FABRIC_QUANTA_HELD = UINT16_MAX + 1, /* not on any wire: a pause that lasts until the resume */
@@ -141,7 +142,7 @@ struct fabric_hosts {
     /* HPCC: percent of a link to be used; round trips in a row that only add; what each adds, as a
      * part of the host's link. */
     uint32_t hpcc_eta_percent, hpcc_stages, hpcc_parts;
-    uint64_t window_bytes; /* in flight of a flow; 0: no limit */
+    uint64_t window_bytes; /* in flight of a flow; 0: no limit, or a NIC's */
 };
 
 struct fabric;

@@ -19,7 +19,6 @@
 #include "wire/opcode.h"
 
 enum {
-    WINDOW_BYTES_DEFAULT = 256 * 1024,
     TRAINS_PER_TURN = 4, /* of one QP before the next has its turn */
     QPN_TRIES = 64,      /* random draws before a slot is searched in order */
 };
@@ -39,7 +38,7 @@ static struct nic_config granted_config(const struct nic_config *asked)
 {
     struct nic_config c = *asked;
     if (c.window_bytes == 0)
-        c.window_bytes = WINDOW_BYTES_DEFAULT;
+        c.window_bytes = NIC_WINDOW_BYTES;
     if (c.max_qp_wr == 0 || c.max_qp_wr > MAX_WR)
         c.max_qp_wr = MAX_WR;
     c.max_qp = table_size(c.max_qp, QPN_PER_SLOT);

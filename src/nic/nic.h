@@ -31,11 +31,12 @@ enum {
     QPN_SLOT_BITS = 14, /* QPNs of one slot; slot = qpn >> 14 */
     QPN_PER_SLOT = 1 << QPN_SLOT_BITS,
     QPN_SLOTS = 1 << (24 - QPN_SLOT_BITS),
+    NIC_WINDOW_BYTES = 256 * 1024, /* where none is asked for */
 };
 
 struct nic_config {
     uint64_t seed;         /* for QPNs and keys; from the operating system's randomness when live */
-    uint32_t window_bytes; /* what one QP may have in flight towards a peer; 0: 256 KiB */
+    uint32_t window_bytes; /* what one QP may have in flight towards a peer; 0: as above */
     uint32_t max_qp_wr;    /* 0: MAX_WR */
     /* Limits that its tables are made for, rounded up to powers of two; 0: as much as there can be.
      * Live a table costs nothing before it is used; a thousand simulated NICs take what they need.

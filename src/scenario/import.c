@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#define _GNU_SOURCE
 /*
  * import.c: the text files of the public ns-3 HPCC simulator. Topology: "nodes switches links", the
  * switches' numbers, then "src dst rate delay error" a link. Flows: their count, then "src dst
- * priority port bytes start_seconds" each. Words are separated by any white space.
+ * priority port bytes start_seconds" each. Words are separated by any white space. What came of
+ * both is also made a scenario in YAML, which repeats the run.
  */
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -12,6 +15,7 @@
 #include <string.h>
 
 #include "scenario/quantity.h"
+#include "scenario/record.h"
 #include "scenario/scenario.h"
 
 enum { MAX_WORD = 64 };
@@ -214,4 +218,154 @@ bool scenario_import_flows(struct scenario *s, const char *path, struct scenario
     ok = ok && end(&w, "flows", flows);
     fclose(w.file);
     return ok;
+}
+
+/* Part `at` of the path is an item of a list. */
+__attribute__((format(printf, 4, 5))) static void put(struct record *r, unsigned at,
+                                                      const char *value, const char *format, ...)
+{
+    char path[RECORD_PATH_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(path, sizeof(path), format, args);
+    va_end(args);
+    record_put(r, path, UINT32_C(1) << at & ~UINT32_C(1), value);
+}
+
+static void put_topology(struct record *r, const struct scenario *s)
+{
+    char text[QUANTITY_TEXT_BYTES];
+    put(r, 0, "graph", "topology.shape");
+    for (uint32_t i = 0; i < s->topology.nodes; i++)
+        put(r, 2, s->name[i], "topology.nodes.%" PRIu32, i);
+    for (uint32_t i = 0, n = 0; i < s->topology.nodes; i++)
+        if (s->is_switch[i] != 0)
+            put(r, 2, s->name[i], "topology.switches.%" PRIu32, n++);
+    for (uint32_t i = 0; i < s->topology.links; i++) {
+        const struct fabric_link *l = &s->link[i];
+        put(r, 2, s->name[l->node[0]], "topology.links.%" PRIu32 ".a", i);
+        put(r, 2, s->name[l->node[1]], "topology.links.%" PRIu32 ".b", i);
+        put(r, 2, quantity_print(l->rate_bps, QUANTITY_RATE, text),
+            "topology.links.%" PRIu32 ".rate", i);
+        put(r, 2, quantity_print(l->delay_ps, QUANTITY_TIME, text),
+            "topology.links.%" PRIu32 ".delay", i);
+        put(r, 2, quantity_print(l->loss_ppm, QUANTITY_PPM, text),
+            "topology.links.%" PRIu32 ".loss", i);
+    }
+}
+
+/* The first, as a pattern for all. */
+static void put_flow(struct record *r, const struct scenario *s)
+{
+    put(r, 1, "flow", "workload.0.op");
+    put(r, 1, s->name[s->flow->src], "workload.0.from");
+    put(r, 1, s->name[s->flow->dst], "workload.0.to");
+}
+
+/* What options of an import change in the profile. */
+static void put_config(struct record *r, const struct fabric_config *c)
+{
+    static const char *const watchdogs[] = {"off", "drop", "forward", "alert"};
+    const struct fabric_switches *w = &c->switches;
+    char text[QUANTITY_TEXT_BYTES];
+    put(r, 0, quantity_print(w->buffer_bytes, QUANTITY_BYTES, text), "switches.buffer");
+    put(r, 0, quantity_print(w->kmin_bytes, QUANTITY_BYTES, text), "switches.ecn.kmin");
+    if (w->kmax_bytes <= w->buffer_bytes) /* else it is that of the profile, and cannot be said */
+        put(r, 0, quantity_print(w->kmax_bytes, QUANTITY_BYTES, text), "switches.ecn.kmax");
+    put(r, 0, quantity_print(w->pmax_ppm, QUANTITY_PPM, text), "switches.ecn.pmax");
+    put(r, 0, c->hosts.cc != NULL ? c->hosts.cc : "none", "hosts.cc");
+    put(r, 0, watchdogs[c->watchdog], "watchdog.action");
+    if (c->watchdog == WATCHDOG_OFF)
+        return;
+    put(r, 0, quantity_print(c->detect_ps, QUANTITY_TIME, text), "watchdog.detect");
+    put(r, 0, quantity_print(c->restore_ps, QUANTITY_TIME, text), "watchdog.restore");
+}
+
+/* Names of nodes are their numbers: no quotes. */
+static char *import_text(const struct scenario *s)
+{
+    struct record r;
+    char text[QUANTITY_TEXT_BYTES];
+    if (!record_begin(&r))
+        return NULL;
+    record_put_text(&r, "name", 0, s->title);
+    put(&r, 0, "hpcc-compat", "profile");
+    put(&r, 0, quantity_print(s->config.seed, QUANTITY_COUNT, text), "seed");
+    put_topology(&r, s);
+    put_config(&r, &s->config);
+    put_flow(&r, s);
+    return record_end(&r, true);
+}
+
+/* A flow's own value of a field; NULL: the pattern's. */
+static const char *value_of(const struct scenario *s, const struct fabric_flow *w,
+                            const char *field, char text[QUANTITY_TEXT_BYTES])
+{
+    if (strcmp(field, "bytes") == 0)
+        return quantity_print(w->bytes, QUANTITY_BYTES, text);
+    if (strcmp(field, "start") == 0)
+        return quantity_print(w->start_ps, QUANTITY_TIME, text);
+    if (strcmp(field, "priority") == 0)
+        return quantity_print(w->priority, QUANTITY_COUNT, text);
+    bool from = strcmp(field, "from") == 0;
+    if (!from && strcmp(field, "to") != 0)
+        return NULL;
+    snprintf(text, QUANTITY_TEXT_BYTES, "\"%s\"", s->name[from ? w->src : w->dst]);
+    return text;
+}
+
+/* In the pattern's lines, a field each. */
+static void write_flow(FILE *out, const struct scenario *s, const struct fabric_flow *w,
+                       const char *pattern)
+{
+    for (const char *line = pattern; *line != '\0'; line += strcspn(line, "\n") + 1) {
+        char field[MAX_WORD], text[QUANTITY_TEXT_BYTES];
+        int before = (int)strspn(line, " -"), n = (int)strcspn(line + before, ":");
+        snprintf(field, sizeof(field), "%.*s", n, line + before);
+        const char *value = value_of(s, w, field, text);
+        if (value != NULL)
+            fprintf(out, "%.*s%s: %s\n", before, line, field, value);
+        else
+            fprintf(out, "%.*s\n", (int)strcspn(line, "\n"), line);
+    }
+}
+
+/* The scenario with the pattern's flow is read once, for what fields there are and their defaults;
+ * all flows at once would take much more memory than the run. */
+static char *whole_text(const struct scenario *s, const char *first)
+{
+    static const char workload[] = "\nworkload:\n";
+    const char *pattern = strstr(first, workload);
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    if (out == NULL)
+        return NULL;
+    assert(pattern != NULL); /* it is the last of all */
+    pattern += sizeof(workload) - 1;
+    fprintf(out, "%.*s", (int)(pattern - first), first);
+    for (uint32_t i = 0; i < s->flows; i++)
+        write_flow(out, s, &s->flow[i], pattern);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+bool scenario_import_end(struct scenario *s, struct scenario_error *error)
+{
+    struct scenario copy;
+    if (s->flows == 0)
+        return true; /* scenario_make says so */
+    record_sane(s->title);
+    char *text = import_text(s);
+    scenario_init(&copy);
+    bool ok = text == NULL || scenario_read_text(&copy, s->title, text, NULL, 0, error);
+    if (ok && text != NULL)
+        s->text = whole_text(s, copy.text);
+    if (ok && s->text == NULL)
+        snprintf(error->text, sizeof(error->text), "%s: no memory for a copy", s->title);
+    scenario_free(&copy);
+    free(text);
+    return s->text != NULL;
 }

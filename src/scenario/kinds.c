@@ -13,14 +13,14 @@
 #define UPLINK LINK " uplink_rate uplink_delay"
 
 const struct kind kinds_shape[] = {
-    [SHAPE_STAR] = {"star",        "shape hosts" LINK                },
-    [SHAPE_DUMBBELL] = {"dumbbell",    "shape hosts" UPLINK              },
-    [SHAPE_RING] = {"ring",        "shape switches hosts" UPLINK     },
-    [SHAPE_PARKING_LOT] = {"parking-lot", "shape switches hosts" UPLINK     },
-    [SHAPE_LEAF_SPINE] = {"leaf-spine",  "shape leaves spines hosts" UPLINK},
-    [SHAPE_FAT_TREE] = {"fat-tree",    "shape k" UPLINK                  },
-    [SHAPES] = {"graph",       "shape hosts switches links" LINK },
-    {NULL,          NULL                              },
+    [SHAPE_STAR] = {"star",        "shape hosts" LINK                     },
+    [SHAPE_DUMBBELL] = {"dumbbell",    "shape hosts" UPLINK                   },
+    [SHAPE_RING] = {"ring",        "shape switches hosts" UPLINK          },
+    [SHAPE_PARKING_LOT] = {"parking-lot", "shape switches hosts" UPLINK          },
+    [SHAPE_LEAF_SPINE] = {"leaf-spine",  "shape leaves spines hosts" UPLINK     },
+    [SHAPE_FAT_TREE] = {"fat-tree",    "shape k" UPLINK                       },
+    [SHAPES] = {"graph",       "shape hosts switches nodes links" LINK},
+    {NULL,          NULL                                   },
 };
 
 #define ANY    " start priority connections"

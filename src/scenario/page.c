@@ -22,6 +22,7 @@ enum {
     QUANTILES = 100,
     LEVELS = 63,
     HOSTS_FOLLOWED = 8, /* those that send or get most */
+    MAX_SCENARIO_BYTES = 32768,
 };
 
 /* By scripts/embed.py. */
@@ -501,6 +502,11 @@ int page_data(FILE *out, const struct scenario *s, const struct fabric *f, enum 
     put_arrived(out, s, m);
     fputs(",\n\"parameters\":", out);
     results_parameters(out, &s->config);
+    fputs(",\n\"scenario\":", out);
+    if (strlen(s->text) <= MAX_SCENARIO_BYTES)
+        results_text(out, s->text);
+    else
+        fputs("null", out);
     fputs("}\n", out);
     return rc;
 }

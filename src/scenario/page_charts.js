@@ -521,22 +521,26 @@
     throughput();
     latency();
     counters();
-    report.table(
-        report.section(
-            "Parameters",
-            "What this run was made with; the same with the same seed gives the same bytes.",
-        ),
-        {
-            caption: "summary.json has them, too",
-            columns: ["Parameter", { name: "Value", wide: true }],
-            rows: Object.entries(d.parameters).map(([name, value]) => [
-                name.replace(/_/g, " "),
-                Array.isArray(value)
-                    ? value.join(", ") || "none"
-                    : name.endsWith("_bytes") && value > 4096
-                      ? `${format.bytes(value)} (${value})`
-                      : String(value),
-            ]),
-        },
+    const parameters = report.section(
+        "Parameters",
+        "What this run was made with. scenario.yaml beside this page has all of it, topology, " +
+            "workload and defaults included; run again, it gives the same bytes.",
     );
+    if (d.scenario !== null) {
+        const text = el("pre", { text: d.scenario });
+        text.style.overflowX = "auto";
+        parameters.append(el("details", {}, el("summary", { text: "scenario.yaml" }), text));
+    }
+    report.table(parameters, {
+        caption: "summary.json has them, too",
+        columns: ["Parameter", { name: "Value", wide: true }],
+        rows: Object.entries(d.parameters).map(([name, value]) => [
+            name.replace(/_/g, " "),
+            Array.isArray(value)
+                ? value.join(", ") || "none"
+                : name.endsWith("_bytes") && value > 4096
+                  ? `${format.bytes(value)} (${value})`
+                  : String(value ?? "none"),
+        ]),
+    });
 })();

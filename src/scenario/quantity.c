@@ -4,6 +4,7 @@
  */
 #include "scenario/quantity.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <stddef.h>

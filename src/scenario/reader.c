@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#define _GNU_SOURCE
 /*
  * reader.c: see reader.h. libyaml makes the tree; here are names, lines and units.
  */
 #include "scenario/reader.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -33,14 +35,17 @@ static bool load(struct reader *r, yaml_parser_t *parser)
     return ok;
 }
 
-bool reader_open(struct reader *r, const char *path, struct scenario_set *sets, unsigned set_count,
-                 struct scenario_error *error)
+bool reader_open(struct reader *r, const char *path, const char *text, struct scenario_set *sets,
+                 unsigned set_count, struct scenario_error *error)
 {
     yaml_parser_t parser;
     *r = (struct reader){.path = path, .sets = sets, .set_count = set_count, .error = error};
-    FILE *file = fopen(path, "r");
-    if (file == NULL || yaml_parser_initialize(&parser) == 0) {
+    FILE *file =
+        text != NULL ? fmemopen((void *)(uintptr_t)text, strlen(text), "r") : fopen(path, "r");
+    bool begun = file != NULL && record_begin(&r->record);
+    if (!begun || yaml_parser_initialize(&parser) == 0) {
         snprintf(error->text, sizeof(error->text), "%s: %s", path, strerror(errno));
+        record_end(&r->record, false);
         if (file != NULL)
             fclose(file);
         return false;
@@ -49,10 +54,12 @@ bool reader_open(struct reader *r, const char *path, struct scenario_set *sets, 
     bool ok = load(r, &parser);
     yaml_parser_delete(&parser);
     fclose(file);
+    if (!ok)
+        record_end(&r->record, false);
     return ok;
 }
 
-void reader_close(struct reader *r)
+char *reader_close(struct reader *r)
 {
     for (unsigned i = 0; i < r->set_count && !r->failed; i++) {
         if (r->sets[i].used)
@@ -64,6 +71,12 @@ void reader_close(struct reader *r)
                  r->sets[i].text);
     }
     yaml_document_delete(&r->doc);
+    char *record = record_end(&r->record, !r->failed);
+    if (record == NULL && !r->failed) {
+        r->failed = true;
+        snprintf(r->error->text, sizeof(r->error->text), "%s: no memory for a copy", r->path);
+    }
+    return record;
 }
 
 bool reader_fail(struct reader *r, const struct field *f, const char *format, ...)
@@ -111,6 +124,9 @@ static void name_field(struct reader *r, const struct field *f, const char *key,
                      key);
     if (n >= (int)sizeof(out->path))
         reader_fail(r, f, "names this deep are too long");
+    out->depth = f->depth + 1;
+    assert(out->depth < READER_MAX_DEPTH);
+    out->items = f->items;
     out->set = find_set(r, out->path);
 }
 
@@ -216,6 +232,7 @@ static bool check_group(struct reader *r, const struct field *f, const char *key
 static bool check_keys(struct reader *r, const struct field *f, const char *keys, const char *of)
 {
     unsigned which;
+    r->group[f->depth] = (struct reader_group){.keys = keys};
     if (!check_group(r, f, keys) || !check_sets(r, f, keys, of))
         return false;
     if (f->node == NULL || f->node->type != YAML_MAPPING_NODE)
@@ -266,6 +283,7 @@ unsigned reader_kind(struct reader *r, const struct field *f, const char *key,
                      const struct kind *kinds, unsigned fallback)
 {
     char of[64];
+    r->group[f->depth] = (struct reader_group){0};
     if (!check_group(r, f, key))
         return fallback;
     unsigned kind = reader_choice_of(r, f, key, kinds, fallback);
@@ -280,6 +298,10 @@ bool reader_only(struct reader *r, const struct field *f, const char *all, const
                  const char *why)
 {
     unsigned which;
+    struct reader_group *g = &r->group[f->depth];
+    assert(g->onlys < READER_MAX_ONLY);
+    g->only[g->onlys].all = all;
+    g->only[g->onlys++].taken = taken;
     for (const char *p = all; *p != '\0'; p += *p == ' ') {
         char word[READER_PATH_BYTES];
         struct field value;
@@ -342,8 +364,35 @@ void reader_item(struct reader *r, const struct field *f, unsigned i, struct fie
     char name[16];
     snprintf(name, sizeof(name), "%u", i);
     name_field(r, f, name, &found);
+    found.items |= UINT32_C(1) << f->depth;
     found.node = yaml_document_get_node(&r->doc, f->node->data.sequence.items.start[i]);
     *out = found;
+}
+
+/* Whether its group takes it. */
+static bool is_taken(const struct reader *r, const struct field *f)
+{
+    unsigned which;
+    const char *dot = strrchr(f->path, '.'), *name = dot != NULL ? dot + 1 : f->path;
+    if (f->depth == 0 || (f->items >> (f->depth - 1) & 1) != 0)
+        return true;
+    const struct reader_group *g = &r->group[f->depth - 1];
+    for (unsigned i = 0; i < g->onlys; i++)
+        if (one_of(g->only[i].all, name, &which) && !one_of(g->only[i].taken, name, &which))
+            return false;
+    return g->keys == NULL || one_of(g->keys, name, &which);
+}
+
+void reader_note_word(struct reader *r, const struct field *f, const char *word)
+{
+    if (!r->failed && is_taken(r, f))
+        record_put(&r->record, f->path, f->items, word);
+}
+
+void reader_note_text(struct reader *r, const struct field *f, const char *text)
+{
+    if (!r->failed && is_taken(r, f) && !record_put_text(&r->record, f->path, f->items, text))
+        reader_fail(r, f, "'%s' is no text in UTF-8", text);
 }
 
 const char *reader_text(struct reader *r, const struct field *f)
@@ -359,8 +408,8 @@ const char *reader_text(struct reader *r, const struct field *f)
     return scalar(f->node);
 }
 
-uint64_t reader_quantity(struct reader *r, const struct field *f, enum quantity_kind kind,
-                         uint64_t least, uint64_t most, uint64_t fallback)
+static uint64_t parse_quantity(struct reader *r, const struct field *f, enum quantity_kind kind,
+                               uint64_t least, uint64_t most, uint64_t fallback)
 {
     uint64_t value;
     const char *text = reader_text(r, f);
@@ -378,15 +427,44 @@ uint64_t reader_quantity(struct reader *r, const struct field *f, enum quantity_
     return fallback;
 }
 
+uint64_t reader_quantity(struct reader *r, const struct field *f, enum quantity_kind kind,
+                         uint64_t least, uint64_t most, uint64_t fallback)
+{
+    char text[QUANTITY_TEXT_BYTES];
+    uint64_t value = parse_quantity(r, f, kind, least, most, fallback);
+    if (value < least || value > most)
+        return value; /* a fallback that cannot be said: absent it is the same */
+    quantity_print(value, kind, text);
+    reader_note_word(r, f, text);
+    return value;
+}
+
+/* If it is one of them. */
+static void note_choice(struct reader *r, const struct field *f, const char *words, unsigned which)
+{
+    char word[64];
+    for (; which > 0 && *words != '\0'; which--) {
+        words += strcspn(words, " ");
+        words += *words == ' ';
+    }
+    snprintf(word, sizeof(word), "%.*s", (int)strcspn(words, " "), words);
+    if (word[0] != '\0')
+        reader_note_word(r, f, word);
+}
+
 unsigned reader_choice(struct reader *r, const struct field *f, const char *words,
                        unsigned fallback)
 {
     unsigned which;
     const char *text = reader_text(r, f);
-    if (text == NULL)
+    if (text == NULL) {
+        note_choice(r, f, words, fallback);
         return fallback;
-    if (one_of(words, text, &which))
+    }
+    if (one_of(words, text, &which)) {
+        reader_note_word(r, f, text);
         return which;
+    }
     reader_fail(r, f, "'%s' is unknown; one of these is expected: %s", text, words);
     return fallback;
 }
@@ -422,7 +500,18 @@ uint8_t reader_priorities(struct reader *r, const struct field *f, uint8_t fallb
         struct field item;
         reader_item(r, f, i, &item);
         mask |=
-            (uint8_t)(1u << reader_quantity(r, &item, QUANTITY_COUNT, 0, FABRIC_PRIORITIES - 1, 0));
+            (uint8_t)(1u << parse_quantity(r, &item, QUANTITY_COUNT, 0, FABRIC_PRIORITIES - 1, 0));
     }
     return mask;
+}
+
+void reader_note_priorities(struct reader *r, const struct field *f, uint8_t mask)
+{
+    char text[3 * FABRIC_PRIORITIES + 2] = "[";
+    size_t n = 1;
+    for (unsigned i = 0; i < FABRIC_PRIORITIES; i++)
+        if ((mask >> i & 1) != 0)
+            n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%u", n > 1 ? ", " : "", i);
+    snprintf(text + n, sizeof(text) - n, "]");
+    reader_note_word(r, f, text);
 }

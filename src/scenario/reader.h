@@ -11,9 +11,26 @@
 
 #include "scenario/kinds.h"
 #include "scenario/quantity.h"
+#include "scenario/record.h"
 #include "scenario/scenario.h"
 
-enum { READER_PATH_BYTES = 128, READER_MAX_ITEMS = 65536, READER_NO_KIND = UINT16_MAX };
+enum {
+    READER_PATH_BYTES = RECORD_PATH_BYTES,
+    READER_MAX_ITEMS = FABRIC_MAX_FLOWS,
+    READER_NO_KIND = UINT16_MAX,
+    READER_MAX_DEPTH = 8,
+    READER_MAX_ONLY = 4,
+};
+
+/* What the group of fields takes that is being read, by its depth: of others no value is recorded,
+ * which it has only to be passed over. */
+struct reader_group {
+    const char *keys; /* NULL: any */
+    struct {
+        const char *all, *taken; /* of these only those */
+    } only[READER_MAX_ONLY];
+    unsigned onlys;
+};
 
 struct reader {
     yaml_document_t doc;
@@ -21,6 +38,8 @@ struct reader {
     struct scenario_set *sets;
     unsigned set_count;
     struct scenario_error *error;
+    struct record record; /* of all values, as they count */
+    struct reader_group group[READER_MAX_DEPTH];
     bool failed;
 };
 
@@ -28,12 +47,15 @@ struct field {
     yaml_node_t *node; /* NULL: not in the file */
     const char *set;   /* given by --set instead; NULL: not */
     char path[READER_PATH_BYTES];
+    unsigned depth; /* parts of the path */
+    uint32_t items; /* mask of those that are items of lists: see record_put */
 };
 
-bool reader_open(struct reader *r, const char *path, struct scenario_set *sets, unsigned set_count,
-                 struct scenario_error *error);
-/* Says so if a --set was for no field. */
-void reader_close(struct reader *r);
+/* The text of a file; `text` instead, if it is not NULL. */
+bool reader_open(struct reader *r, const char *path, const char *text, struct scenario_set *sets,
+                 unsigned set_count, struct scenario_error *error);
+/* Says so if a --set was for no field. What was recorded, to be freed; NULL if anything failed. */
+char *reader_close(struct reader *r);
 void reader_root(struct reader *r, struct field *out);
 /* The value of a key; the field may be absent, its key too. */
 void reader_get(struct reader *r, const struct field *f, const char *key, struct field *out);
@@ -55,15 +77,19 @@ bool reader_only(struct reader *r, const struct field *f, const char *all, const
 /* Items of a list, 0 when it is absent. */
 unsigned reader_items(struct reader *r, const struct field *f);
 void reader_item(struct reader *r, const struct field *f, unsigned i, struct field *out);
+/* This and those below record what they come to; but a fallback that cannot be said is left out. */
 uint64_t reader_quantity(struct reader *r, const struct field *f, enum quantity_kind kind,
                          uint64_t least, uint64_t most, uint64_t fallback);
-/* NULL when absent. */
+/* NULL when absent. Whoever asked records what it came to: a word as it is, or any text. */
 const char *reader_text(struct reader *r, const struct field *f);
+void reader_note_word(struct reader *r, const struct field *f, const char *word);
+void reader_note_text(struct reader *r, const struct field *f, const char *text);
 /* Which of the words, separated by spaces. */
 unsigned reader_choice(struct reader *r, const struct field *f, const char *words,
                        unsigned fallback);
-/* A list of priorities as a mask. */
+/* A list of priorities as a mask. Whoever asked records what it came to. */
 uint8_t reader_priorities(struct reader *r, const struct field *f, uint8_t fallback);
+void reader_note_priorities(struct reader *r, const struct field *f, uint8_t mask);
 bool reader_fail(struct reader *r, const struct field *f, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

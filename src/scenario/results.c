@@ -18,7 +18,8 @@
 #include "verbena/types.h"
 
 static const char *const file_names[RESULTS_FILES] = {
-    "pfc.csv", "flows.csv", "verbs.csv", "ports.csv", "summary.json", "report.html",
+    "pfc.csv",      "flows.csv",     "verbs.csv",   "ports.csv",
+    "summary.json", "scenario.yaml", "report.html",
 };
 
 const char *const results_ends[] = {"running", "finished",       "stalled",
@@ -56,6 +57,29 @@ static void path_of(const struct results *r, unsigned file, char out[PATH_MAX])
     snprintf(out, PATH_MAX, "%s/%s", r->folder, file_names[file]);
 }
 
+/* Whether a file has this text and nothing else. */
+static bool has_text(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "r");
+    int c = EOF;
+    if (f == NULL)
+        return false;
+    while ((c = getc(f)) != EOF && *text != '\0' && c == (unsigned char)*text)
+        text++;
+    fclose(f);
+    return c == EOF && *text == '\0';
+}
+
+/* Somebody's scenario is not replaced by what a run makes of it, unless it came from there. */
+static bool is_own_scenario(const struct results *r, const struct scenario *s)
+{
+    struct stat in, out;
+    char path[PATH_MAX];
+    path_of(r, RESULTS_SCENARIO, path);
+    return s->path != NULL && stat(s->path, &in) == 0 && stat(path, &out) == 0 &&
+           in.st_dev == out.st_dev && in.st_ino == out.st_ino && !has_text(path, s->text);
+}
+
 bool results_begin(struct results *r, const char *folder, struct scenario *s, bool report,
                    struct scenario_error *error)
 {
@@ -64,6 +88,14 @@ bool results_begin(struct results *r, const char *folder, struct scenario *s, bo
     bool ok = r->made || (r->folder != NULL && errno == EEXIST);
     if (!ok)
         snprintf(error->text, sizeof(error->text), "%s: %s", folder, strerror(errno));
+    if (ok && is_own_scenario(r, s)) {
+        snprintf(
+            error->text, sizeof(error->text),
+            "%.400s/scenario.yaml: it is the scenario itself, and the run would write another; "
+            "another folder is expected",
+            folder);
+        ok = false;
+    }
     if (ok && report) {
         r->report = samples_begin(&r->samples, s);
         ok = r->report;
@@ -210,21 +242,68 @@ static void write_number(FILE *out, const char *name, uint64_t value)
     fprintf(out, "    \"%s\": %" PRIu64 ",\n", name, value);
 }
 
+/* Of which 0 is none. */
+static void write_bound(FILE *out, const char *name, uint64_t value)
+{
+    if (value != 0)
+        write_number(out, name, value);
+    else
+        fprintf(out, "    \"%s\": null,\n", name);
+}
+
+static void write_hosts(FILE *out, const struct fabric_hosts *h)
+{
+    fprintf(out, "    \"nic\": \"%s\",\n", h->engine ? "engine" : "none");
+    fprintf(out, "    \"vlan\": %s,\n", h->vlan ? "true" : "false");
+    write_number(out, "payload_bytes", h->payload_bytes);
+    write_bound(out, "window_bytes", h->window_bytes);
+    write_bound(out, "timeout_ns", ns(h->timeout_ps));
+    if (h->engine) {
+        write_number(out, "retry", h->retry);
+        write_number(out, "rnr_retry", h->rnr_retry);
+        write_number(out, "rnr_timer_ns", ns(h->rnr_timer_ps));
+    } else {
+        write_number(out, "header_bytes", h->header_bytes);
+        write_number(out, "ack_bytes", h->ack_bytes);
+        write_number(out, "ack_priority", h->ack_priority);
+        fprintf(out, "    \"ack_in_class\": %s,\n", h->ack_in_class ? "true" : "false");
+    }
+    fprintf(out, "    \"cc\": \"%s\",\n", h->cc != NULL ? h->cc : "none");
+    fprintf(out, "    \"cnp\": \"%s\",\n", h->cnp_by_ack ? "ack" : "packet");
+    write_number(out, "cnp_priority", h->cnp_priority);
+    write_number(out, "cnp_interval_ns", ns(h->cnp_interval_ps));
+    if (h->cc != NULL && strcmp(h->cc, "hpcc") == 0) {
+        write_number(out, "hpcc_eta_percent", h->hpcc_eta_percent);
+        write_number(out, "hpcc_stages", h->hpcc_stages);
+        write_number(out, "hpcc_parts", h->hpcc_parts);
+    }
+}
+
 void results_parameters(FILE *out, const struct fabric_config *c)
 {
     static const char *const watchdogs[] = {"off", "drop", "forward", "alert"};
     const struct fabric_switches *s = &c->switches;
-    const struct fabric_hosts *h = &c->hosts;
+    const char *comma = "";
     fputs("{\n", out);
+    write_bound(out, "limit_ns", ns(c->limit_ps));
+    write_number(out, "gap_bytes", c->gap_bytes);
     write_number(out, "buffer_bytes", s->buffer_bytes);
-    write_number(out, "headroom_bytes", s->headroom_bytes);
-    write_number(out, "headroom_delays", s->headroom_delays);
+    if (s->headroom_delays != 0)
+        write_number(out, "headroom_delays", s->headroom_delays);
+    else if (s->headroom_bytes != 0)
+        write_number(out, "headroom_bytes", s->headroom_bytes);
+    else
+        fputs("    \"headroom_bytes\": \"auto\",\n", out);
     write_number(out, "reserve_bytes", s->reserve_bytes);
     write_number(out, "alpha_numerator", s->alpha_num);
     write_number(out, "alpha_denominator", s->alpha_den);
     write_number(out, "xon_offset_bytes", s->xon_offset_bytes);
     write_mask(out, "lossless", s->lossless);
     write_mask(out, "control", s->control);
+    fputs("    \"weights\": [", out);
+    for (unsigned i = 0; i < FABRIC_PRIORITIES; i++, comma = ", ")
+        fprintf(out, "%s%u", comma, s->weight[i]);
+    fputs("],\n", out);
     fprintf(out, "    \"pause_quanta\": ");
     if (s->pause_quanta == FABRIC_QUANTA_HELD)
         fputs("\"held\",\n", out);
@@ -233,34 +312,21 @@ void results_parameters(FILE *out, const struct fabric_config *c)
     write_number(out, "response_quanta", s->response_quanta);
     fprintf(out, "    \"pause\": \"%s\",\n", s->link_pause ? "link" : "pfc");
     fprintf(out, "    \"trust\": \"%s\",\n", s->trust_pcp ? "pcp" : "dscp");
-    fprintf(out, "    \"vlan\": %s,\n", h->vlan ? "true" : "false");
+    if (s->converge_ps != FABRIC_NEVER)
+        write_number(out, "convergence_ns", ns(s->converge_ps));
+    else
+        fputs("    \"convergence_ns\": null,\n", out);
     write_mask(out, "ecn", s->ecn);
     fprintf(out, "    \"ecn_at\": \"%s\",\n", s->ecn_at_dequeue ? "dequeue" : "enqueue");
     write_number(out, "kmin_bytes", s->kmin_bytes);
     write_number(out, "kmax_bytes", s->kmax_bytes);
     write_number(out, "ecn_rate_bps", s->ecn_rate_bps);
     write_number(out, "pmax_ppm", s->pmax_ppm);
-    write_number(out, "payload_bytes", h->payload_bytes);
-    write_number(out, "header_bytes", h->header_bytes);
-    write_number(out, "ack_bytes", h->ack_bytes);
-    write_number(out, "gap_bytes", c->gap_bytes);
-    write_number(out, "ack_priority", h->ack_priority);
-    write_number(out, "window_bytes", h->window_bytes);
-    write_number(out, "timeout_ns", ns(h->timeout_ps));
-    write_number(out, "retry", h->retry);
-    write_number(out, "rnr_retry", h->rnr_retry);
-    write_number(out, "rnr_timer_ns", ns(h->rnr_timer_ps));
-    write_number(out, "cnp_interval_ns", ns(h->cnp_interval_ps));
-    fprintf(out, "    \"cnp\": \"%s\",\n", h->cnp_by_ack ? "ack" : "packet");
-    fprintf(out, "    \"nic\": \"%s\",\n", h->engine ? "engine" : "none");
-    fprintf(out, "    \"cc\": \"%s\",\n", h->cc != NULL ? h->cc : "none");
-    if (h->cc != NULL && strcmp(h->cc, "hpcc") == 0) {
-        write_number(out, "hpcc_eta_percent", h->hpcc_eta_percent);
-        write_number(out, "hpcc_stages", h->hpcc_stages);
-        write_number(out, "hpcc_parts", h->hpcc_parts);
+    write_hosts(out, &c->hosts);
+    if (c->watchdog != WATCHDOG_OFF) {
+        write_number(out, "watchdog_detect_ns", ns(c->detect_ps));
+        write_number(out, "watchdog_restore_ns", ns(c->restore_ps));
     }
-    write_number(out, "watchdog_detect_ns", ns(c->detect_ps));
-    write_number(out, "watchdog_restore_ns", ns(c->restore_ps));
     fprintf(out, "    \"watchdog\": \"%s\"\n  }", watchdogs[c->watchdog]);
 }
 
@@ -270,7 +336,10 @@ void results_text(FILE *out, const char *text)
     for (const char *p = text; p != NULL && *p != '\0'; p++) {
         if (*p == '"' || *p == '\\')
             fputc('\\', out);
-        fputc((unsigned char)*p < 0x20 ? ' ' : *p, out);
+        if (*p == '\n')
+            fputs("\\n", out);
+        else
+            fputc((unsigned char)*p < 0x20 ? ' ' : *p, out);
     }
     fputc('"', out);
 }
@@ -285,6 +354,7 @@ static void write_summary(FILE *out, const struct scenario *s, const struct fabr
     results_text(out, s->title);
     fputs(",\n", out);
     fprintf(out, "  \"seed\": %" PRIu64 ",\n", s->config.seed);
+    fputs("  \"scenario_file\": \"scenario.yaml\",\n", out);
     fputs("  \"parameters\": ", out);
     results_parameters(out, &s->config);
     fputs(",\n", out);
@@ -336,6 +406,7 @@ bool results_end(struct results *r, const struct scenario *s, struct fabric *f,
     if (s->config.hosts.engine)
         write_verbs(r->out[RESULTS_VERBS].file, s, f);
     write_ports(r->out[RESULTS_PORTS].file, f);
+    fputs(s->text, r->out[RESULTS_SCENARIO].file);
     write_summary(r->out[RESULTS_SUMMARY].file, s, f, state);
     if (r->report) {
         samples_end(&r->samples, f);

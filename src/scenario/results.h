@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * results.h: what a run leaves in its folder: flows.csv, pfc.csv, ports.csv, summary.json,
- * report.html; and verbs.csv, where hosts have a NIC. They are opened before the run and get their
- * names at its end; of an earlier run nothing stays among them.
+ * scenario.yaml, report.html; and verbs.csv, where hosts have a NIC. They are opened before the run
+ * and get their names at its end; of an earlier run nothing stays among them.
  */
 #ifndef SCENARIO_RESULTS_H
 #define SCENARIO_RESULTS_H
@@ -17,6 +17,7 @@ enum results_file {
     RESULTS_VERBS,
     RESULTS_PORTS,
     RESULTS_SUMMARY,
+    RESULTS_SCENARIO, /* the run's, to repeat it */
     RESULTS_REPORT,
     RESULTS_FILES
 };

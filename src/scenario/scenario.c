@@ -23,6 +23,7 @@ void scenario_init(struct scenario *s)
 void scenario_free(struct scenario *s)
 {
     free(s->title);
+    free(s->text);
     free(s->cc);
     free(s->is_switch);
     free(s->link);
@@ -33,6 +34,7 @@ void scenario_free(struct scenario *s)
     free(s->node_line);
     free(s->link_line);
     free(s->flow_line);
+    free(s->path);
     free(s->topology_path);
     memset(s, 0, sizeof(*s));
 }

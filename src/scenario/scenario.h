@@ -16,7 +16,9 @@ enum { SCENARIO_ERROR_BYTES = 512, SCENARIO_NAME_BYTES = 24, SCENARIO_MAX_SETS =
 
 struct scenario {
     char *title;
-    char *cc; /* what config.hosts.cc points to, if it is not a constant */
+    char *text; /* the whole as YAML, defaults and --set included: read again it is the same */
+    bool hpcc_compat; /* what is not said is as that profile has it */
+    char *cc;         /* what config.hosts.cc points to, if it is not a constant */
     struct fabric_config config;
     struct fabric_topology topology;
     uint8_t *is_switch; /* these are what topology and config point to */
@@ -32,6 +34,7 @@ struct scenario {
     unsigned topology_line, buffer_line;
     uint32_t *node_line, *link_line, *flow_line;
     uint32_t node_line_capacity, link_line_capacity, flow_line_capacity;
+    char *path;          /* of the scenario's file; NULL: there is none */
     char *topology_path; /* NULL: the same file */
 };
 
@@ -59,8 +62,14 @@ uint32_t scenario_find_node(const struct scenario *s, const char *name);
 /* false and *error. */
 bool scenario_read_yaml(struct scenario *s, const char *path, struct scenario_set *sets,
                         unsigned set_count, struct scenario_error *error);
+/* The same of what such a file would have; path is for messages. */
+bool scenario_read_text(struct scenario *s, const char *path, const char *text,
+                        struct scenario_set *sets, unsigned set_count,
+                        struct scenario_error *error);
 bool scenario_import_topology(struct scenario *s, const char *path, struct scenario_error *error);
 bool scenario_import_flows(struct scenario *s, const char *path, struct scenario_error *error);
+/* After both, and all that is set in s->config: makes s->text. */
+bool scenario_import_end(struct scenario *s, struct scenario_error *error);
 /* As that simulator has it: the hpcc-compat profile. */
 void scenario_hpcc_compat(struct fabric_config *config);
 /* What no single field shows: hosts without a link, buffers too small, flows without a way. *out is

@@ -72,6 +72,7 @@ static uint32_t get_node(struct reader *r, const struct field *f, const char *ke
                     kind);
         return 0;
     }
+    reader_note_text(r, &value, name);
     return node;
 }
 
@@ -107,8 +108,41 @@ static bool read_names(struct reader *r, const struct field *f, const char *key,
         s->line = reader_line(&item);
         if (!scenario_add_node(s, is_switch, name))
             return reader_fail(r, &item, "too many nodes for the memory");
+        reader_note_text(r, &item, name);
     }
     return !r->failed;
+}
+
+/* Of the nodes that are there already. */
+static bool read_which_switch(struct reader *r, const struct field *f, struct scenario *s)
+{
+    struct field list, item;
+    reader_get(r, f, "switches", &list);
+    for (unsigned i = 0; i < reader_items(r, &list); i++) {
+        reader_item(r, &list, i, &item);
+        const char *name = reader_text(r, &item);
+        if (name == NULL)
+            return false;
+        uint32_t node = scenario_find_node(s, name);
+        if (node == UINT32_MAX)
+            return reader_fail(r, &item, "there is no node '%s'; one of nodes is expected", name);
+        s->is_switch[node] = 1;
+        reader_note_text(r, &item, name);
+    }
+    return !r->failed;
+}
+
+/* Hosts before switches, or all in an order of their own. */
+static bool read_nodes(struct reader *r, const struct field *f, struct scenario *s)
+{
+    struct field nodes, hosts;
+    reader_get(r, f, "nodes", &nodes);
+    reader_get(r, f, "hosts", &hosts);
+    if (!reader_present(r, &nodes))
+        return read_names(r, f, "hosts", s, false) && read_names(r, f, "switches", s, true);
+    if (reader_present(r, &hosts))
+        return reader_fail(r, &hosts, "nodes is there as well; one of both is expected");
+    return read_names(r, f, "nodes", s, false) && read_which_switch(r, f, s);
 }
 
 static bool read_graph_link(struct reader *r, const struct field *f, struct scenario *s,
@@ -132,7 +166,7 @@ static bool read_graph(struct reader *r, const struct field *f, struct scenario 
                        const struct fabric_link *like)
 {
     struct field list, item;
-    if (!read_names(r, f, "hosts", s, false) || !read_names(r, f, "switches", s, true))
+    if (!read_nodes(r, f, s))
         return false;
     reader_get(r, f, "links", &list);
     for (unsigned i = 0; i < reader_items(r, &list); i++) {
@@ -177,6 +211,13 @@ static bool read_topology(struct reader *r, const struct field *root, struct sce
                        FABRIC_MAX_NODES, FABRIC_MAX_LINKS);
 }
 
+static void note_alpha(struct reader *r, const struct field *f, const struct fabric_switches *c)
+{
+    char text[2 * QUANTITY_TEXT_BYTES];
+    snprintf(text, sizeof(text), "%" PRIu32 "/%" PRIu32, c->alpha_num, c->alpha_den);
+    reader_note_word(r, f, text);
+}
+
 /* alpha: 1/8, 2, ... */
 static bool read_alpha(struct reader *r, const struct field *f, struct fabric_switches *c)
 {
@@ -184,8 +225,10 @@ static bool read_alpha(struct reader *r, const struct field *f, struct fabric_sw
     char *end;
     reader_get(r, f, "alpha", &value);
     const char *text = reader_text(r, &value);
-    if (text == NULL)
+    if (text == NULL) {
+        note_alpha(r, &value, c);
         return !r->failed;
+    }
     unsigned long over = strtoul(text, &end, 10), under = 1;
     if (*end == '/')
         under = strtoul(end + 1, &end, 10);
@@ -195,7 +238,19 @@ static bool read_alpha(struct reader *r, const struct field *f, struct fabric_sw
                            text);
     c->alpha_num = (uint32_t)over;
     c->alpha_den = (uint32_t)under;
+    note_alpha(r, &value, c);
     return true;
+}
+
+/* A default may be beyond the buffer, which cannot be said: it is not recorded then. */
+static uint64_t get_threshold(struct reader *r, const struct field *f, const char *key,
+                              uint64_t most, uint64_t fallback, const struct fabric_switches *c)
+{
+    struct field value;
+    reader_get(r, f, key, &value);
+    if (!reader_present(r, &value) && fallback > c->buffer_bytes)
+        return fallback;
+    return reader_quantity(r, &value, QUANTITY_BYTES, 0, most, fallback);
 }
 
 /* A threshold that is said must be one that the buffer can reach. */
@@ -220,8 +275,9 @@ static bool read_ecn(struct reader *r, const struct field *switches, struct fabr
         return false;
     reader_get(r, &f, "priorities", &at);
     c->ecn = reader_priorities(r, &at, c->ecn);
-    c->kmin_bytes = get_bytes(r, &f, "kmin", UINT32_MAX, c->kmin_bytes);
-    c->kmax_bytes = get_bytes(r, &f, "kmax", UINT32_MAX, c->kmax_bytes);
+    reader_note_priorities(r, &at, c->ecn);
+    c->kmin_bytes = get_threshold(r, &f, "kmin", UINT32_MAX, c->kmin_bytes, c);
+    c->kmax_bytes = get_threshold(r, &f, "kmax", UINT32_MAX, c->kmax_bytes, c);
     c->pmax_ppm = (uint32_t)get_quantity(r, &f, "pmax", QUANTITY_PPM, 0, 1000000, c->pmax_ppm);
     c->ecn_rate_bps =
         get_quantity(r, &f, "rate", QUANTITY_RATE, MIN_RATE_BPS, MAX_RATE_BPS, c->ecn_rate_bps);
@@ -243,11 +299,13 @@ static bool read_quanta(struct reader *r, const struct field *f, struct fabric_s
     struct field value;
     reader_get(r, f, "pause_quanta", &value);
     const char *text = reader_text(r, &value);
-    if (text != NULL && strcmp(text, "held") == 0)
+    if (text == NULL ? c->pause_quanta == FABRIC_QUANTA_HELD : strcmp(text, "held") == 0) {
         c->pause_quanta = FABRIC_QUANTA_HELD;
-    else
+        reader_note_word(r, &value, "held");
+    } else {
         c->pause_quanta =
             (uint32_t)reader_quantity(r, &value, QUANTITY_COUNT, 1, UINT16_MAX, c->pause_quanta);
+    }
     c->response_quanta = get_count(r, f, "response_quanta", 0, UINT16_MAX, c->response_quanta);
     return !r->failed;
 }
@@ -261,18 +319,18 @@ static bool read_classes(struct reader *r, const struct field *f, struct fabric_
     c->lossless = reader_priorities(r, &lossless, c->lossless);
     c->control = reader_priorities(r, &control, c->control);
     unsigned both = c->lossless & c->control;
-    if (both == 0 || r->failed)
-        return !r->failed;
-    if (!reader_present(r, &control))
+    if (both != 0 && !reader_present(r, &control))
         c->control &= (uint8_t)~both;
-    else if (!reader_present(r, &lossless))
+    else if (both != 0 && !reader_present(r, &lossless))
         c->lossless &= (uint8_t)~both;
-    else
+    else if (both != 0)
         return reader_fail(r, &control,
                            "priority %d is lossless as well; one of both is expected, since "
                            "control has no limit, and is not paused",
                            __builtin_ctz(both));
-    return true;
+    reader_note_priorities(r, &lossless, c->lossless);
+    reader_note_priorities(r, &control, c->control);
+    return !r->failed;
 }
 
 static bool read_convergence(struct reader *r, const struct field *f, struct fabric_switches *c)
@@ -285,6 +343,8 @@ static bool read_convergence(struct reader *r, const struct field *f, struct fab
     else
         c->converge_ps =
             reader_quantity(r, &value, QUANTITY_TIME, 0, SCENARIO_MAX_TIME_PS, c->converge_ps);
+    if (c->converge_ps == FABRIC_NEVER)
+        reader_note_word(r, &value, "never");
     return !r->failed;
 }
 
@@ -303,14 +363,14 @@ static bool read_switches(struct reader *r, const struct field *root, struct fab
     c->trust_pcp = reader_choice(r, &value, "dscp pcp", 0) == 1;
     c->buffer_bytes = get_quantity(r, &f, "buffer", QUANTITY_BYTES, 1, UINT32_MAX, c->buffer_bytes);
     reader_get(r, &f, "headroom", &value);
-    if (value.set == NULL || strcmp(value.set, "auto") != 0) {
-        const char *text = reader_text(r, &value);
-        if (text == NULL || strcmp(text, "auto") != 0)
-            c->headroom_bytes =
-                (uint32_t)reader_quantity(r, &value, QUANTITY_BYTES, 1, 1 << 30, c->headroom_bytes);
-    }
-    c->reserve_bytes = (uint32_t)get_bytes(r, &f, "reserve", 1 << 30, c->reserve_bytes);
-    c->xon_offset_bytes = (uint32_t)get_bytes(r, &f, "xon_offset", 1 << 30, c->xon_offset_bytes);
+    const char *headroom = reader_text(r, &value);
+    if (headroom == NULL || strcmp(headroom, "auto") == 0)
+        reader_note_word(r, &value, "auto");
+    else
+        c->headroom_bytes = (uint32_t)reader_quantity(r, &value, QUANTITY_BYTES, 1, 1 << 30, 0);
+    c->reserve_bytes = (uint32_t)get_threshold(r, &f, "reserve", 1 << 30, c->reserve_bytes, c);
+    c->xon_offset_bytes =
+        (uint32_t)get_threshold(r, &f, "xon_offset", 1 << 30, c->xon_offset_bytes, c);
     if (!below_buffer(r, &f, "headroom", c->headroom_bytes, c) ||
         !below_buffer(r, &f, "reserve", c->reserve_bytes, c) ||
         !below_buffer(r, &f, "xon_offset", c->xon_offset_bytes, c))
@@ -324,19 +384,58 @@ static bool read_switches(struct reader *r, const struct field *root, struct fab
            read_quanta(r, &f, c) && read_ecn(r, &f, c);
 }
 
-static bool read_hosts(struct reader *r, const struct field *root, struct fabric_hosts *h,
-                       char **owned)
+/* Whose profile has none is compared with simulators that have none. */
+static bool read_nic(struct reader *r, const struct field *f, struct scenario *s)
+{
+    struct field value;
+    unsigned nic = reader_kind(r, f, "nic", kinds_nic, s->hpcc_compat ? NIC_NONE : NIC_ENGINE);
+    reader_get(r, f, "nic", &value);
+    s->config.hosts.engine = nic == NIC_ENGINE;
+    if (s->config.hosts.engine && s->hpcc_compat)
+        return reader_fail(r, &value, "hosts of this profile have no NIC; none is expected");
+    return !r->failed;
+}
+
+static bool read_cc(struct reader *r, const struct field *f, struct scenario *s)
+{
+    struct field value;
+    struct fabric_hosts *h = &s->config.hosts;
+    reader_get(r, f, "cc", &value);
+    reader_choice(r, &value, CC_NAMES, 0);
+    const char *cc = reader_text(r, &value);
+    if (cc != NULL && !r->failed)
+        h->cc = s->cc = strdup(cc);
+    if (h->engine && h->cc != NULL && strcmp(h->cc, "none") == 0)
+        h->cc = NULL;
+    bool hpcc = h->cc != NULL && strcmp(h->cc, "hpcc") == 0;
+    if (h->engine && hpcc)
+        return reader_fail(r, &value,
+                           "the packets of a NIC have no room for what switches write "
+                           "for hpcc; hosts.nic: none is expected with it");
+    if (!hpcc)
+        reader_only(r, f, KINDS_HPCC_FIELDS, "", "only hpcc has it; hosts.cc: hpcc is expected");
+    h->ack_in_class = s->hpcc_compat && hpcc;
+    h->hpcc_eta_percent = get_count(r, f, "hpcc_eta", 1, 100, h->hpcc_eta_percent);
+    h->hpcc_stages = get_count(r, f, "hpcc_stages", 0, UINT16_MAX, h->hpcc_stages);
+    h->hpcc_parts = get_count(r, f, "hpcc_parts", 1, 1000000, h->hpcc_parts);
+    return !r->failed;
+}
+
+static bool read_hosts(struct reader *r, const struct field *root, struct scenario *s)
 {
     struct field f, value;
+    struct fabric_hosts *h = &s->config.hosts;
     reader_get(r, root, "hosts", &f);
-    h->engine = reader_kind(r, &f, "nic", kinds_nic, NIC_ENGINE) == NIC_ENGINE;
-    if (r->failed)
+    if (!read_nic(r, &f, s))
         return false;
     reader_get(r, &f, "vlan", &value);
     h->vlan = reader_choice(r, &value, "off on", 0) == 1;
     h->payload_bytes =
         (uint32_t)get_quantity(r, &f, "payload", QUANTITY_BYTES, 1, 9000, h->payload_bytes);
-    h->window_bytes = get_bytes(r, &f, "window", MAX_BYTES, h->window_bytes);
+    uint64_t window = h->engine ? FABRIC_WINDOW_BYTES : h->window_bytes;
+    h->window_bytes = get_bytes(r, &f, "window", MAX_BYTES, window);
+    if (h->engine && h->window_bytes == 0)
+        h->window_bytes = FABRIC_WINDOW_BYTES;
     h->timeout_ps = get_time(r, &f, "timeout", SCENARIO_MAX_TIME_PS, h->timeout_ps);
     reader_get(r, &f, "timeout", &value);
     if (!r->failed && h->timeout_ps != 0 && h->timeout_ps < MIN_TIMEOUT_PS)
@@ -350,23 +449,8 @@ static bool read_hosts(struct reader *r, const struct field *root, struct fabric
     h->retry = (uint8_t)get_count(r, &f, "retry", 0, 7, h->retry);
     h->rnr_retry = (uint8_t)get_count(r, &f, "rnr_retry", 0, 7, h->rnr_retry);
     h->rnr_timer_ps = get_time(r, &f, "rnr_timer", FABRIC_MAX_RNR_PS, h->rnr_timer_ps);
-    h->hpcc_eta_percent = get_count(r, &f, "hpcc_eta", 1, 100, h->hpcc_eta_percent);
-    h->hpcc_stages = get_count(r, &f, "hpcc_stages", 0, UINT16_MAX, h->hpcc_stages);
-    h->hpcc_parts = get_count(r, &f, "hpcc_parts", 1, 1000000, h->hpcc_parts);
-    reader_get(r, &f, "cc", &value);
-    reader_choice(r, &value, CC_NAMES, 0);
-    const char *cc = reader_text(r, &value);
-    if (cc != NULL && !r->failed)
-        h->cc = *owned = strdup(cc);
-    if (h->engine && h->cc != NULL && strcmp(h->cc, "none") == 0)
-        h->cc = NULL;
-    reader_get(r, &f, "cc", &value);
-    if (h->engine && h->cc != NULL && strcmp(h->cc, "hpcc") == 0)
-        return reader_fail(r, &value,
-                           "the packets of a NIC have no room for what switches write "
-                           "for hpcc; hosts.nic: none is expected with it");
-    if (h->cc == NULL || strcmp(h->cc, "hpcc") != 0)
-        reader_only(r, &f, KINDS_HPCC_FIELDS, "", "only hpcc has it; hosts.cc: hpcc is expected");
+    if (!read_cc(r, &f, s))
+        return false;
     uint32_t mtu = h->payload_bytes;
     reader_get(r, &f, "payload", &value);
     if (h->engine && (mtu < 256 || mtu > 4096 || (mtu & (mtu - 1)) != 0))
@@ -495,11 +579,11 @@ static bool read_watchdog(struct reader *r, const struct field *root, struct fab
 {
     struct field f, value;
     reader_get(r, root, "watchdog", &f);
-    if (!reader_keys(r, &f, "detect restore action") || !reader_present(r, &f))
-        return !r->failed;
+    if (!reader_keys(r, &f, "detect restore action"))
+        return false;
     reader_get(r, &f, "action", &value);
-    c->watchdog =
-        (enum fabric_watchdog)reader_choice(r, &value, "off drop forward alert", WATCHDOG_DROP);
+    c->watchdog = (enum fabric_watchdog)reader_choice(
+        r, &value, "off drop forward alert", reader_present(r, &f) ? WATCHDOG_DROP : WATCHDOG_OFF);
     c->detect_ps = get_quantity(r, &f, "detect", QUANTITY_TIME, FABRIC_US, SCENARIO_MAX_TIME_PS,
                                 200 * FABRIC_MS);
     c->restore_ps = get_quantity(r, &f, "restore", QUANTITY_TIME, FABRIC_US, SCENARIO_MAX_TIME_PS,
@@ -610,26 +694,42 @@ static bool read_scenario(struct reader *r, struct scenario *s)
     reader_root(r, &root);
     if (root.node == NULL)
         return reader_fail(r, &root, "the file is empty, a topology and a workload are expected");
-    if (!reader_keys(r, &root, "name seed topology switches hosts workload watchdog faults limit"))
+    if (!reader_keys(r, &root,
+                     "name profile seed topology switches hosts workload watchdog faults limit"))
         return false;
     reader_get(r, &root, "name", &value);
     const char *name = reader_text(r, &value);
     s->title = strdup(name != NULL ? name : r->path);
+    if (s->title == NULL)
+        return reader_fail(r, &value, "out of memory");
+    record_sane(s->title);
+    reader_note_text(r, &value, s->title);
+    reader_get(r, &root, "profile", &value);
+    s->hpcc_compat = reader_choice(r, &value, "none hpcc-compat", 0) == 1;
+    if (s->hpcc_compat)
+        scenario_hpcc_compat(&s->config);
     s->config.seed = get_quantity(r, &root, "seed", QUANTITY_COUNT, 0, UINT64_MAX, s->config.seed);
     s->config.limit_ps = get_time(r, &root, "limit", SCENARIO_MAX_TIME_PS, 0);
     s->buffer_line = buffer_line(r, &root);
     return read_topology(r, &root, s) && read_switches(r, &root, &s->config.switches) &&
-           read_hosts(r, &root, &s->config.hosts, &s->cc) && read_workload(r, &root, s) &&
-           read_watchdog(r, &root, &s->config) && read_faults(r, &root, s);
+           read_hosts(r, &root, s) && read_watchdog(r, &root, &s->config) &&
+           read_faults(r, &root, s) && read_workload(r, &root, s);
 }
 
 bool scenario_read_yaml(struct scenario *s, const char *path, struct scenario_set *sets,
                         unsigned set_count, struct scenario_error *error)
 {
+    s->path = strdup(path);
+    return scenario_read_text(s, path, NULL, sets, set_count, error);
+}
+
+bool scenario_read_text(struct scenario *s, const char *path, const char *text,
+                        struct scenario_set *sets, unsigned set_count, struct scenario_error *error)
+{
     struct reader r;
-    if (!reader_open(&r, path, sets, set_count, error))
+    if (!reader_open(&r, path, text, sets, set_count, error))
         return false;
     read_scenario(&r, s);
-    reader_close(&r);
+    s->text = reader_close(&r);
     return !r.failed;
 }

@@ -18,7 +18,7 @@ USAGE, UNAVAILABLE, STALLED = 64, 69, 1
 SCENARIOS = os.path.join(e2e.ROOT, "examples", "scenarios")
 DATA = os.path.join(e2e.ROOT, "tests", "scenario", "data")
 TRACE = "<trace>"  # stands for a file in the folder of the results
-FILES = ["flows.csv", "pfc.csv", "ports.csv", "summary.json"]
+FILES = ["flows.csv", "pfc.csv", "ports.csv", "summary.json", "scenario.yaml"]
 folder = tempfile.TemporaryDirectory(prefix="verbena-fabric-")
 
 
@@ -169,9 +169,13 @@ def examples_are_all_here():
     demand(names == set(EXAMPLES), f"{names ^ set(EXAMPLES)}")
 
 
-def imports(topology, flows, *more, status=0):
+def imported(topology, flows, *more):
     words = ["--topology", os.path.join(DATA, topology), "--flows", os.path.join(DATA, flows)]
-    return fabric(*words, "--profile", "hpcc-compat", *more, status=status)
+    return [*words, "--profile", "hpcc-compat", *more]
+
+
+def imports(topology, flows, *more, status=0):
+    return fabric(*imported(topology, flows, *more), status=status)
 
 
 def one_flow():
@@ -294,6 +298,55 @@ with open(os.path.join(DATA, "verbs.yaml"), encoding="utf-8") as whole:
     with open(CORRUPT, "w", encoding="utf-8") as changed:
         lossy = "{fault: link-loss, a: s0, b: s2, loss: 0.2%}"
         changed.write(whole.read().replace(lossy, "{fault: link-corrupt, a: s0, b: s2, corrupt: 1%}"))
+
+
+POISSON = """name: any "load"
+topology: {shape: fat-tree, k: 4, rate: 25Gbps}
+workload:
+  - {op: poisson, sizes: fb-hadoop, load: 40%, duration: 300us}
+  - {op: storage, servers: 3, reads: 60%, bytes: 20KB, rounds: 3}
+"""
+# What is run, and its exit code; `scenario` stands for a file with POISSON.
+REPEATED = {
+    "case_126_poisson": (["scenario", "--seed", "3", "--set", "switches.weights.2=5"], 0),
+    "case_126_bare": (["scenario", "--set", "hosts.nic=none", "--set", "hosts.cc=timely"], 0),
+    "case_126_bytes": (["scenario", "--bytes", "--set", "hosts.cc=ztr-target"], 0),
+    "case_126_verbs": ([os.path.join(DATA, "verbs.yaml"), "--set", "faults.0.loss=1%"], STALLED),
+    "case_126_limit": ([os.path.join(DATA, "mixed.yaml"), "--set", "limit=50us"], 0),
+    "case_126_flap": ([os.path.join(SCENARIOS, "link-flap.yaml")], 0),
+    "case_126_mapping": ([os.path.join(SCENARIOS, "wrong-priority-mapping.yaml")], 0),
+    "case_126_watchdog": ([os.path.join(SCENARIOS, "deadlock-ring-watchdog.yaml")], 0),
+    "case_126_incast": (imported("star16.txt", "incast15_1MiB.txt", "--cc", "dcqcn-paper"), 0),
+    "case_126_hpcc": (imported("star16.txt", "one_1MiB.txt", "--cc", "hpcc", "--seed", "4"), 0),
+    "case_126_ring": (imported("ring5.txt", "ring5_f.txt", "--buffer-mib", "1"), STALLED),
+    "case_126_ring_watched": (
+        imported("ring5.txt", "ring5_f.txt", "--buffer-mib", "1", "--watchdog", "20ms,30ms"),
+        0,
+    ),
+}
+
+
+def repeated(words, status):
+    """What a run leaves is all that it takes to have it again: scenario.yaml, and every byte of it."""
+    if words[0] == "scenario":
+        path = os.path.join(folder.name, "poisson.yaml")
+        with open(path, "w", encoding="utf-8") as text:
+            text.write(POISSON)
+        words = [path, *words[1:]]
+    more = ["--trace", TRACE, "--trace-mib", "2"]
+    first, _ = fabric(*words, *more, status=status)
+    second, _ = fabric(os.path.join(first, "scenario.yaml"), *more, status=status)
+    demand(summary(first)["scenario_file"] == "scenario.yaml", summary(first))
+    names = sorted(os.listdir(first))
+    demand(names == sorted(os.listdir(second)) and set(names) > {*FILES, "trace"}, names)
+    for name in names:
+        demand(fnv(os.path.join(first, name)) == fnv(os.path.join(second, name)), name)
+    # The same again in its place; but another is not written over it.
+    again = ["run", os.path.join(first, "scenario.yaml"), "--no-report", "--out", first]
+    told([*again, "--seed", "99"], UNAVAILABLE, "scenario.yaml: it is the scenario itself")
+    got, text, errors = e2e.run([e2e.VERBENA, "fabric", *again], 100)
+    demand(got == status, text + errors)
+
 
 # Scenarios whose hosts have a NIC, as they are or with what is changed in them.
 BYTES = {
@@ -589,6 +642,8 @@ def cases(tap):
     engine = ["--set", "hosts.cc=none"]
     tap.run("same_bytes_engine", same_bytes, "mixed.yaml", "mixed-engine.fnv", *engine)
     tap.run("same_bytes_verbs", lambda: same_bytes("verbs.yaml", "verbs.fnv", status=STALLED))
+    for name, row in REPEATED.items():
+        tap.run(name, repeated, *row)
     for name, row in BYTES.items():
         tap.run("same_with_bytes_" + name, same_with_bytes, *row)
     for name, (words, status, pattern) in REFUSED.items():

@@ -140,13 +140,90 @@ static void import__bad_together(void **state)
     (void)remove("flows.txt");
 }
 
+/* Without flows there is nothing to keep; who makes the fabric says so. */
+static void end__no_flows(void **state)
+{
+    (void)state;
+    struct scenario s;
+    struct scenario_error e = {""};
+    struct fabric *f;
+    scenario_init(&s);
+    s.title = strdup("none");
+    const char *path = bench_file("3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0\n");
+    FILE *flows = fopen("flows.txt", "w");
+    assert_non_null(flows);
+    fputs("0\n", flows);
+    fclose(flows);
+    assert_true(scenario_import_topology(&s, path, &e));
+    assert_true(scenario_import_flows(&s, "flows.txt", &e));
+    assert_true(scenario_import_end(&s, &e));
+    assert_null(s.text);
+    assert_false(scenario_make(&s, "flows.txt", &f, &e));
+    bench_contains(e.text, "flows.txt:1: workload: there is no flow");
+    scenario_free(&s);
+    (void)remove("flows.txt");
+}
+
+/* (case_126) As YAML it is the same, whatever the order of hosts and switches. */
+static void case_126_text_is_the_import(void **state)
+{
+    (void)state;
+    struct scenario s, again;
+    struct scenario_error e;
+    scenario_init(&s);
+    s.title = strdup("a \xff name");
+    s.config.seed = 7;
+    scenario_hpcc_compat(&s.config);
+    s.config.switches.buffer_bytes = 1 << 20;
+    s.config.hosts.cc = "dcqcn-paper-polled";
+    s.config.watchdog = WATCHDOG_DROP;
+    s.config.detect_ps = 5 * FABRIC_MS;
+    s.config.restore_ps = 6 * FABRIC_MS;
+    const char *path = bench_file("4 2 3\n0 2\n1 0 25Gbps 1500ns 0.01\n0 2 100Gbps 1us 0\n"
+                                  "2 3 25Gbps 7ns 0.000001\n");
+    FILE *flows = fopen("flows.txt", "w");
+    assert_non_null(flows);
+    fputs("2\n1 3 2 100 4096 0.0000015\n3 1 0 100 7 2\n", flows);
+    fclose(flows);
+    if (!scenario_import_topology(&s, path, &e) || !scenario_import_flows(&s, "flows.txt", &e) ||
+        !scenario_import_end(&s, &e))
+        fail_msg("%s", e.text);
+    scenario_init(&again);
+    if (!scenario_read_text(&again, "again", s.text, NULL, 0, &e))
+        fail_msg("%s in\n%s", e.text, s.text);
+    assert_string_equal(again.text, s.text);
+    assert_string_equal(again.title, "a ? name");
+    assert_string_equal(s.title, again.title);
+    assert_int_equal(again.config.seed, 7);
+    assert_memory_equal(again.is_switch, "\1\0\1\0", 4);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(again.link[i].rate_bps, s.link[i].rate_bps);
+        assert_int_equal(again.link[i].delay_ps, s.link[i].delay_ps);
+        assert_int_equal(again.link[i].loss_ppm, s.link[i].loss_ppm);
+        assert_memory_equal(again.link[i].node, s.link[i].node, sizeof(s.link[i].node));
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(again.flow[i].src, s.flow[i].src);
+        assert_int_equal(again.flow[i].priority, s.flow[i].priority);
+        assert_int_equal(again.flow[i].bytes, s.flow[i].bytes);
+        assert_int_equal(again.flow[i].start_ps, s.flow[i].start_ps);
+    }
+    assert_memory_equal(&again.config.switches, &s.config.switches, sizeof(s.config.switches));
+    assert_string_equal(again.config.hosts.cc, s.config.hosts.cc);
+    assert_int_equal(again.config.hosts.header_bytes, 48);
+    assert_true(again.config.hosts.cnp_by_ack && !again.config.hosts.engine);
+    assert_int_equal(again.config.restore_ps, 6 * FABRIC_MS);
+    scenario_free(&s);
+    scenario_free(&again);
+    (void)remove("flows.txt");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(import__star_and_incast),
-        cmocka_unit_test(import__bad_topologies),
-        cmocka_unit_test(import__bad_together),
-        cmocka_unit_test(import__bad_flows),
+        cmocka_unit_test(end__no_flows),           cmocka_unit_test(case_126_text_is_the_import),
+        cmocka_unit_test(import__star_and_incast), cmocka_unit_test(import__bad_topologies),
+        cmocka_unit_test(import__bad_together),    cmocka_unit_test(import__bad_flows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

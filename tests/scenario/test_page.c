@@ -105,6 +105,9 @@ static void data__of_every_end(void **state)
         assert_int_equal(length(all, "waiting"), rows[i].circle);
         assert_int_equal(length(all, "arrived"), number(all, "intervals"));
         assert_true(json_is_object(json_object_get(all, "parameters")));
+        const char *scenario = json_string_value(json_object_get(all, "scenario"));
+        assert_non_null(scenario);
+        bench_contains(scenario, "\ntopology:\n  shape: ");
         assert_int_equal(length(all, "names"),
                          strlen(json_string_value(json_object_get(all, "switches"))));
         json_decref(all);

@@ -16,7 +16,8 @@ static void get__fields(void **state)
         {"a.b.c=7", false},
         {"a.b.c=8", false}
     };
-    assert_true(reader_open(&r, bench_file("a:\n  b:\n    c: 3\n    d: [5, 6]\n"), set, 2, &e));
+    assert_true(
+        reader_open(&r, bench_file("a:\n  b:\n    c: 3\n    d: [5, 6]\n"), NULL, set, 2, &e));
     reader_root(&r, &root);
     reader_get(&r, &root, "a", &a);
     reader_get(&r, &a, "b", &b);
@@ -34,7 +35,7 @@ static void get__fields(void **state)
     assert_int_equal(reader_items(&r, &c), 0);
     assert_int_equal(reader_choice(&r, &c, "x y", 9), 9);
     assert_false(r.failed);
-    reader_close(&r);
+    free(reader_close(&r));
     assert_false(r.failed);
 }
 
@@ -70,7 +71,8 @@ static void set__lists_and_groups(void **state)
         struct scenario_error e = {""};
         struct field root, a, d;
         struct scenario_set set = {rows[i].set, false};
-        assert_true(reader_open(&r, bench_file("a: {c: 3, d: [5, 6], e: [x]}\n"), &set, 1, &e));
+        assert_true(
+            reader_open(&r, bench_file("a: {c: 3, d: [5, 6], e: [x]}\n"), NULL, &set, 1, &e));
         reader_root(&r, &root);
         reader_get(&r, &root, "a", &a);
         reader_keys(&r, &a, "c d e");
@@ -83,7 +85,7 @@ static void set__lists_and_groups(void **state)
         reader_get(&r, &root, "b", &a);
         bool keys = reader_keys(&r, &a, "p q");
         assert_int_equal(keys, !r.failed);
-        reader_close(&r);
+        free(reader_close(&r));
         assert_int_equal(r.failed, rows[i].message != NULL);
         if (r.failed)
             bench_contains(e.text, rows[i].message);
@@ -96,7 +98,7 @@ static void fail__the_first_one(void **state)
     struct reader r;
     struct scenario_error e = {""};
     struct field root, a;
-    assert_true(reader_open(&r, bench_file("a: x\nb: y\n"), NULL, 0, &e));
+    assert_true(reader_open(&r, bench_file("a: x\nb: y\n"), NULL, NULL, 0, &e));
     reader_root(&r, &root);
     reader_get(&r, &root, "a", &a);
     assert_int_equal(reader_quantity(&r, &a, QUANTITY_COUNT, 0, 9, 4), 4);
@@ -104,7 +106,7 @@ static void fail__the_first_one(void **state)
     assert_int_equal(reader_quantity(&r, &a, QUANTITY_COUNT, 0, 9, 5), 5);
     assert_true(r.failed);
     bench_contains(e.text, "text.yaml:1: a: 'x' is not");
-    reader_close(&r);
+    free(reader_close(&r));
 }
 
 static void open__not_there(void **state)
@@ -112,11 +114,11 @@ static void open__not_there(void **state)
     (void)state;
     struct reader r;
     struct scenario_error e = {""};
-    assert_false(reader_open(&r, "no-such-file", NULL, 0, &e));
+    assert_false(reader_open(&r, "no-such-file", NULL, NULL, 0, &e));
     bench_contains(e.text, "no-such-file: No such file");
-    assert_false(reader_open(&r, bench_file("a: b: c\n"), NULL, 0, &e));
+    assert_false(reader_open(&r, bench_file("a: b: c\n"), NULL, NULL, 0, &e));
     bench_contains(e.text, "text.yaml:1: ");
-    assert_false(reader_open(&r, bench_file("a: *nobody\n"), NULL, 0, &e));
+    assert_false(reader_open(&r, bench_file("a: *nobody\n"), NULL, NULL, 0, &e));
     bench_end();
 }
 

@@ -24,6 +24,23 @@ static const char *content(const char *name)
     return text;
 }
 
+static void put(const char *name, const char *what)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "out/%s", name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(what, f);
+    fclose(f);
+}
+
+static const char *const files[RESULTS_FILES] = {"pfc.csv",    "flows.csv",    "verbs.csv",
+                                                 "ports.csv",  "summary.json", "scenario.yaml",
+                                                 "report.html"};
+#define SMALL                                                                                      \
+    "topology: {shape: star, hosts: 2}\nhosts: {nic: none}\n"                                      \
+    "workload: [{op: flow, from: h0, to: h1, bytes: 1000}]\n"
+
 static void run_text(const char *yaml, enum fabric_state want)
 {
     struct scenario s;
@@ -85,7 +102,82 @@ static void end__unfinished_and_paused(void **state)
     bench_contains(
         text, "\"finished\": 0,\n  \"failed\": 0,\n  \"end\": \"limit\",\n  \"end_ns\": 200000,");
     content("ports.csv");
+    content("scenario.yaml");
     (void)rmdir("out");
+}
+
+/* Named as they count: what a NIC has in flight if nobody says, and none where there is no bound.
+ */
+static void end__parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *hosts;
+        const char *says[4];
+    } rows[] = {
+        {"{nic: engine}",
+         {"\"window_bytes\": 262144,", "\"rnr_retry\": 7,", "\"cnp_priority\": 6,",
+          "\"headroom_bytes\": \"auto\","}         },
+        {"{nic: engine, window: 0, cnp_priority: 5}",
+         {"\"window_bytes\": 262144,", "\"limit_ns\": 5000000,", "\"cnp_priority\": 5,",
+          "\"weights\": [0, 0, 7, 0, 0, 0, 0, 0],"}},
+        {"{nic: engine, window: 4KiB}",
+         {"\"window_bytes\": 4096,", "\"nic\": \"engine\",", "\"cc\": \"none\",",
+          "\"watchdog\": \"off\""}                 },
+        {"{nic: none}",
+         {"\"window_bytes\": null,", "\"header_bytes\": 62,", "\"ack_priority\": 6,",
+          "\"nic\": \"none\","}                    },
+        {"{nic: none, timeout: 0s, window: 9KiB}",
+         {"\"window_bytes\": 9216,", "\"timeout_ns\": null,", "\"gap_bytes\": 20,",
+          "\"scenario_file\": \"scenario.yaml\","} },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char yaml[512];
+        snprintf(yaml, sizeof(yaml),
+                 "limit: 5ms\ntopology: {shape: star, hosts: 2}\nhosts: %s\n"
+                 "switches: {weights: {2: 7}}\n"
+                 "workload: [{op: flow, from: h0, to: h1, bytes: 1000}]\n",
+                 rows[i].hosts);
+        run_text(yaml, FABRIC_FINISHED);
+        content("summary.json");
+        for (unsigned j = 0; j < 4; j++)
+            bench_contains(text, rows[i].says[j]);
+        bool bare = strstr(rows[i].hosts, "none") != NULL;
+        assert_true((strstr(text, "\"rnr_retry\"") == NULL) == bare);
+        assert_true((strstr(text, "\"ack_bytes\"") != NULL) == bare);
+    }
+    for (unsigned i = 0; i < RESULTS_FILES; i++) {
+        char path[64];
+        snprintf(path, sizeof(path), "out/%s", files[i]);
+        (void)unlink(path);
+    }
+    (void)rmdir("out");
+}
+
+/* Whoever has a scenario of that name in the folder of the results keeps it. */
+static void begin__not_over_the_scenario(void **state)
+{
+    (void)state;
+    struct scenario s;
+    struct scenario_error e;
+    struct results r;
+    for (unsigned written = 0; written < 2; written++) {
+        bench_file(SMALL);
+        assert_int_equal(mkdir("out", 0777), 0);
+        put("scenario.yaml", SMALL);
+        scenario_init(&s);
+        assert_true(scenario_read_yaml(&s, "out/scenario.yaml", NULL, 0, &e));
+        if (written == 1) /* by an earlier run: it would be the same again */
+            put("scenario.yaml", s.text);
+        assert_int_equal(results_begin(&r, "out", &s, false, &e), written);
+        if (written == 1)
+            results_abandon(&r);
+        else
+            bench_contains(e.text, "out/scenario.yaml: it is the scenario itself");
+        assert_string_equal(content("scenario.yaml"), written == 1 ? s.text : SMALL);
+        assert_int_equal(rmdir("out"), 0);
+        scenario_free(&s);
+    }
 }
 
 /* FNV-1a, 64 bits; the file goes. */
@@ -166,22 +258,6 @@ static void end__same_in_every_build(void **state)
     }
     (void)rmdir("out");
 }
-
-static void put(const char *name, const char *what)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "out/%s", name);
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(what, f);
-    fclose(f);
-}
-
-static const char *const files[RESULTS_FILES] = {"pfc.csv",   "flows.csv",    "verbs.csv",
-                                                 "ports.csv", "summary.json", "report.html"};
-#define SMALL                                                                                      \
-    "topology: {shape: star, hosts: 2}\nhosts: {nic: none}\n"                                      \
-    "workload: [{op: flow, from: h0, to: h1, bytes: 1000}]\n"
 
 /* Whatever an earlier run has left is there to the last byte when this one is refused, and nothing
  * else. */
@@ -287,6 +363,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(end__one_flow),
         cmocka_unit_test(end__unfinished_and_paused),
+        cmocka_unit_test(end__parameters),
+        cmocka_unit_test(begin__not_over_the_scenario),
         cmocka_unit_test(end__same_in_every_build),
         cmocka_unit_test(abandon__all_is_as_it_was),
         cmocka_unit_test(end__nothing_of_an_earlier_run),

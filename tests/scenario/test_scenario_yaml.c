@@ -126,7 +126,7 @@ static void read__mistakes(void **state)
     } rows[] = {
         {"",                                                                       "text.yaml: : the file is empty"                  },
         {"a: [",                                                                   "text.yaml:2: "                                   },
-        {"[1]",                                                                    "fields are expected: name seed"                  },
+        {"[1]",                                                                    "fields are expected: name profile seed"          },
         {STAR,                                                                     "'workload' is missing"                           },
         {WORK,                                                                     "'topology' is missing"                           },
         {"topology: {hosts: 4}\n" WORK,                                            "text.yaml:1: topology: 'shape' is missing"       },
@@ -466,51 +466,51 @@ static void read__sets(void **state)
     static const struct {
         const char *set, *message; /* NULL: taken */
     } rows[] = {
-        {"switches.buffer=3MiB",        NULL                                                      },
-        {"switches.ecn.kmin=1KB",       NULL                                                      },
-        {"watchdog.detect=9ms",         NULL                                                      },
+        {"switches.buffer=3MiB",        NULL                                                       },
+        {"switches.ecn.kmin=1KB",       NULL                                                       },
+        {"watchdog.detect=9ms",         NULL                                                       },
         {"switches.puffer=3MiB",
-         "--set switches.puffer: there is no field 'puffer'; expected: buffer headroom"           },
-        {"switches.buffer=3 potatoes",  "--set switches.buffer: '3 potatoes' is not a size"       },
+         "--set switches.puffer: there is no field 'puffer'; expected: buffer headroom"            },
+        {"switches.buffer=3 potatoes",  "--set switches.buffer: '3 potatoes' is not a size"        },
         {"workload.7.bytes=1",
-         "--set workload.7: there is no such item; the list has 1, from workload.0 to workload.0" },
-        {"workload.00.bytes=1",         "--set workload.00: there is no such item; the list has 1"},
-        {"workload..bytes=1",           "--set workload.: there is no such item"                  },
-        {"workload.all.bytes=1",        "--set workload.all: there is no such item"               },
-        {"faults.0.at=1us",             "--set faults.0: there is no such item; the list has none"},
-        {"seed.of=1",                   "--set seed.of=1: there is no such field"                 },
+         "--set workload.7: there is no such item; the list has 1, from workload.0 to workload.0"  },
+        {"workload.00.bytes=1",         "--set workload.00: there is no such item; the list has 1" },
+        {"workload..bytes=1",           "--set workload.: there is no such item"                   },
+        {"workload.all.bytes=1",        "--set workload.all: there is no such item"                },
+        {"faults.0.at=1us",             "--set faults.0: there is no such item; the list has none" },
+        {"seed.of=1",                   "--set seed.of=1: there is no such field"                  },
         {"workload.0.load=1%",          "--set workload.0.load: there is no field 'load' with op incast; "
-                               "expected: op to senders bytes"      },
+                               "expected: op to senders bytes"       },
         {"topology.k=4",
-         "--set topology.k: there is no field 'k' with shape star; expected: shape hosts rate"    },
-        {"topology.hosts=5",            NULL                                                      },
-        {"switches.convergence=never",  NULL                                                      },
-        {"switches.convergence=0s",     NULL                                                      },
-        {"switches.convergence=3601s",  "from 0ps to 3600s"                                       },
+         "--set topology.k: there is no field 'k' with shape star; expected: shape hosts rate"     },
+        {"topology.hosts=5",            NULL                                                       },
+        {"switches.convergence=never",  NULL                                                       },
+        {"switches.convergence=0s",     NULL                                                       },
+        {"switches.convergence=3601s",  "from 0ps to 3600s"                                        },
         {"switches.convergence=always",
-         "--set switches.convergence: 'always' is not a time such as"                             },
-        {"hosts.timeout=0s",            NULL                                                      },
-        {"hosts.timeout=1us",           NULL                                                      },
+         "--set switches.convergence: 'always' is not a time such as"                              },
+        {"hosts.timeout=0s",            NULL                                                       },
+        {"hosts.timeout=1us",           NULL                                                       },
         {"hosts.timeout=999999ps",      "--set hosts.timeout: '999999ps' is out of range; 0s, which is "
-                                   "never, or from 1us to 3600s"},
-        {"hosts.timeout=1ps",           "'1ps' is out of range"                                   },
-        {"=1",                          "--set : there is no field ''; expected: name seed"       },
-        {"topology.shape=tsar",         "--set topology.shape: 'tsar' is unknown"                 },
-        {"switches.lossless=none",      NULL                                                      },
-        {"switches.ecn.priorities=0,3", NULL                                                      },
-        {"seed=18446744073709551615",   NULL                                                      },
-        {"seed=18446744073709551616",   "is not a whole number, from 0 to 18446744073709551615"   },
-        {"hosts.rnr_timer=655360us",    NULL                                                      },
-        {"hosts.window=5GiB",           NULL                                                      },
-        {"switches=3",                  "--set switches: '3' cannot stand for fields"             },
-        {"switches.ecn=off",            "--set switches.ecn: 'off' cannot stand for fields"       },
-        {"switches.weights=3",          "--set switches.weights: '3' cannot stand for fields"     },
-        {"hosts=none",                  "--set hosts: 'none' cannot stand for fields"             },
-        {"topology=star",               "--set topology: 'star' cannot stand for fields"          },
-        {"watchdog=on",                 "--set watchdog: 'on' cannot stand for fields"            },
-        {"workload=incast",             "--set workload: 'incast' cannot stand for a list"        },
-        {"workload.0=incast",           "--set workload.0: 'incast' cannot stand for fields"      },
-        {"faults=none",                 "--set faults: 'none' cannot stand for a list"            },
+                                   "never, or from 1us to 3600s" },
+        {"hosts.timeout=1ps",           "'1ps' is out of range"                                    },
+        {"=1",                          "--set : there is no field ''; expected: name profile seed"},
+        {"topology.shape=tsar",         "--set topology.shape: 'tsar' is unknown"                  },
+        {"switches.lossless=none",      NULL                                                       },
+        {"switches.ecn.priorities=0,3", NULL                                                       },
+        {"seed=18446744073709551615",   NULL                                                       },
+        {"seed=18446744073709551616",   "is not a whole number, from 0 to 18446744073709551615"    },
+        {"hosts.rnr_timer=655360us",    NULL                                                       },
+        {"hosts.window=5GiB",           NULL                                                       },
+        {"switches=3",                  "--set switches: '3' cannot stand for fields"              },
+        {"switches.ecn=off",            "--set switches.ecn: 'off' cannot stand for fields"        },
+        {"switches.weights=3",          "--set switches.weights: '3' cannot stand for fields"      },
+        {"hosts=none",                  "--set hosts: 'none' cannot stand for fields"              },
+        {"topology=star",               "--set topology: 'star' cannot stand for fields"           },
+        {"watchdog=on",                 "--set watchdog: 'on' cannot stand for fields"             },
+        {"workload=incast",             "--set workload: 'incast' cannot stand for a list"         },
+        {"workload.0=incast",           "--set workload.0: 'incast' cannot stand for fields"       },
+        {"faults=none",                 "--set faults: 'none' cannot stand for a list"             },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct scenario s;
@@ -526,10 +526,131 @@ static void read__sets(void **state)
     bench_end();
 }
 
+static void same_flows(const struct scenario *a, const struct scenario *b)
+{
+    assert_int_equal(a->flows, b->flows);
+    for (uint32_t i = 0; i < a->flows; i++) {
+        const struct fabric_flow *v = &a->flow[i], *w = &b->flow[i];
+        assert_true(v->src == w->src && v->dst == w->dst && v->priority == w->priority);
+        assert_true(v->bytes == w->bytes && v->start_ps == w->start_ps);
+        assert_true(v->group == w->group && v->after == w->after);
+        assert_true(v->work.verb == w->work.verb && v->work.receives == w->work.receives);
+        assert_true(v->work.message_bytes == w->work.message_bytes);
+        assert_true(v->work.receive_ps == w->work.receive_ps);
+        assert_true(v->work.wrong_rkey == w->work.wrong_rkey);
+    }
+}
+
+static void same_topology(const struct scenario *a, const struct scenario *b)
+{
+    assert_int_equal(a->topology.nodes, b->topology.nodes);
+    assert_int_equal(a->topology.links, b->topology.links);
+    assert_memory_equal(a->is_switch, b->is_switch, a->topology.nodes);
+    assert_memory_equal(a->name, b->name, a->topology.nodes * sizeof(*a->name));
+    for (uint32_t i = 0; i < a->topology.links; i++) {
+        const struct fabric_link *v = &a->link[i], *w = &b->link[i];
+        assert_true(v->node[0] == w->node[0] && v->node[1] == w->node[1]);
+        assert_true(v->rate_bps == w->rate_bps && v->delay_ps == w->delay_ps);
+        assert_true(v->mtu_bytes == w->mtu_bytes && v->loss_ppm == w->loss_ppm);
+        assert_true(v->corrupt_ppm == w->corrupt_ppm);
+    }
+    assert_int_equal(a->config.faults, b->config.faults);
+    assert_int_equal(a->config.mappings, b->config.mappings);
+    for (uint32_t i = 0; i < a->config.faults; i++)
+        assert_true(a->fault[i].at_ps == b->fault[i].at_ps &&
+                    a->fault[i].link == b->fault[i].link && a->fault[i].up == b->fault[i].up);
+    for (uint32_t i = 0; i < a->config.mappings; i++)
+        assert_true(a->mapping[i].node == b->mapping[i].node &&
+                    a->mapping[i].pcp == b->mapping[i].pcp &&
+                    a->mapping[i].dscp == b->mapping[i].dscp &&
+                    a->mapping[i].priority == b->mapping[i].priority);
+}
+
+/* (case_126) What is kept of a scenario is the same scenario, and is kept the same. */
+static void case_126_text_is_the_scenario(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {
+        good,
+        STAR WORK,
+        "name: \"\\xfc: # '\\u2028 \\x1b\"\n" STAR WORK,
+        "seed: 18446744073709551615\n" STAR WORK "limit: 1ps\n",
+        STAR WORK "switches: {buffer: 300KB, pause_quanta: 7, lossless: [], alpha: 3}\n",
+        STAR WORK "hosts: {nic: none, window: 3000, cc: hpcc}\nwatchdog: {action: alert}\n",
+        STAR WORK "watchdog: {}\nhosts: {window: 0, cc: dcqcn-hw, payload: 4096}\n",
+        "profile: hpcc-compat\n" STAR WORK "hosts: {cc: hpcc}\n",
+        "topology: {shape: graph, nodes: [x, a, y, b], switches: [y, x], links: [{a: a, b: x}, "
+        "{a: x, b: y, corrupt: 3ppm}, {a: y, b: b}]}\nworkload: [{op: flow, from: b, to: a}]\n",
+        "topology: {shape: dumbbell, hosts: 6, uplink_rate: 2.5Gbps, uplink_delay: 7ns}\nworkload: "
+        "[{op: all-to-all, bytes: 1000001, connections: 3}, {op: permutation, shift: 2}]\n",
+        "topology: {shape: ring, switches: 5, hosts: 2, mtu: 2000}\nworkload: [{op: allreduce, "
+        "rounds: 2, compute: 1ms, message: 4KiB}, {op: permutation, verb: send, receives: 9, "
+        "receive_time: 3us}]\n",
+        "topology: {shape: parking-lot, switches: 3, hosts: 1}\nworkload: [{op: storage, servers: "
+        "2, reads: 70%, rounds: 9}]\n",
+        "topology: {shape: leaf-spine, leaves: 3, spines: 2, hosts: 2}\nworkload: [{op: poisson, "
+        "sizes: fb-hadoop, load: 12.5%, duration: 300us, rkey: wrong}]\n",
+        "topology: {shape: fat-tree, k: 4}\nworkload: [{op: poisson, load: 50%}, {op: incast, to: "
+        "h3, verb: read}]\n",
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scenario s, again;
+        struct scenario_error e;
+        struct scenario_set set = {"switches.ecn.pmax=3%", false};
+        scenario_init(&s);
+        if (!scenario_read_yaml(&s, bench_file(rows[i]), &set, 1, &e))
+            fail_msg("%s", e.text);
+        scenario_init(&again);
+        if (!scenario_read_text(&again, "again", s.text, NULL, 0, &e))
+            fail_msg("%s in\n%s", e.text, s.text);
+        assert_string_equal(s.text, again.text);
+        assert_string_equal(s.title, again.title);
+        bench_contains(s.text, "pmax: 3%\n");
+        same_topology(&s, &again);
+        same_flows(&s, &again);
+        assert_int_equal(s.config.seed, again.config.seed);
+        assert_int_equal(s.config.switches.kmax_bytes, again.config.switches.kmax_bytes);
+        assert_int_equal(s.config.switches.pause_quanta, again.config.switches.pause_quanta);
+        assert_int_equal(s.config.hosts.window_bytes, again.config.hosts.window_bytes);
+        assert_int_equal(s.config.hosts.ack_in_class, again.config.hosts.ack_in_class);
+        assert_int_equal(s.config.watchdog, again.config.watchdog);
+        scenario_free(&s);
+        scenario_free(&again);
+    }
+}
+
+static void read__mistakes_of_profiles_and_nodes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"profile: htsim\n" STAR WORK,                                                "text.yaml:1: profile: 'htsim' is unknown; one of these"},
+        {"profile: hpcc-compat\n" STAR WORK "hosts: {nic: engine}\n",
+         "hosts.nic: hosts of this profile have no NIC; none is expected"                                                                     },
+        {"topology: {shape: graph, nodes: [a, x], hosts: [a], switches: [x]}\n" WORK,
+         "topology.hosts: nodes is there as well; one of both is expected"                                                                    },
+        {"topology: {shape: graph, nodes: [a, x], switches: [y]}\n" WORK,
+         "topology.switches.0: there is no node 'y'; one of nodes is expected"                                                                },
+        {"topology: {shape: graph, nodes: [a, a]}\n" WORK,                            "topology.nodes.1: 'a' is there twice"                  },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scenario s;
+        struct scenario_error e = {""};
+        scenario_init(&s);
+        assert_false(scenario_read_yaml(&s, bench_file(rows[i].text), NULL, 0, &e));
+        bench_contains(e.text, rows[i].message);
+        assert_null(s.text);
+        scenario_free(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(read__every_field),
+        cmocka_unit_test(case_126_text_is_the_scenario),
+        cmocka_unit_test(read__mistakes_of_profiles_and_nodes),
         cmocka_unit_test(read__mistakes),
         cmocka_unit_test(read__mistakes_of_names),
         cmocka_unit_test(read__mistakes_of_classes),
