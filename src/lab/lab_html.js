@@ -46,7 +46,6 @@
 
     /* Of several measures of a case the one that ends with the application's word. */
     const measure = (c) => c.measures[c.measures.length - 1];
-    const ratio_latency = (c) => measure(c).latency_ratio_tcp;
     /* What figures are also told as multiples of. */
     const BASES = [
         ["tcp", "TCP"],
@@ -68,11 +67,6 @@
         }, null);
     }
 
-    function mean_ratio(values) {
-        const known = values.filter((v) => v > 0);
-        return known.length ? Math.exp(sum(known.map(Math.log)) / known.length) : 0;
-    }
-
     /* Without the word that stands above it. */
     function said(summary) {
         const at = summary.indexOf("; ");
@@ -92,14 +86,11 @@
                 value: format.time(measure(near).p50_ns),
                 label: `least median: ${say(near)}, ${measure(near).name}`,
             });
-        const throughput = mean_ratio(rdma.map((c) => c.throughput_ratio_tcp));
-        const latency = mean_ratio(rdma.map(ratio_latency));
-        if (throughput)
-            tiles.push({ value: format.ratio(throughput), label: "TCP's throughput, on average" });
-        if (latency)
+        const against = ((verdict || {}).tcp || {}).measures || [];
+        for (const m of against)
             tiles.push({
-                value: format.ratio(latency),
-                label: "better than TCP's median latency, on average (below 1: worse)",
+                value: format.ratio(m.geometric_mean),
+                label: `${m.name} against TCP, geometric mean (above 1: better)`,
             });
         if (all.length > 0)
             tiles.push({
@@ -119,7 +110,10 @@
             word,
             tiles,
             verdict: record.error || said(verdict.summary),
-            findings: (verdict || {}).findings,
+            findings: [
+                ...((verdict || {}).findings || []),
+                ...against.map((m) => m.says.charAt(0).toUpperCase() + m.says.slice(1)),
+            ],
         });
     }
 

@@ -76,8 +76,10 @@ static void print_ratio(FILE *out, const json_t *o, const char *name)
         fprintf(out, " %7s", "-");
     else if (json_number_value(value) < 0.001)
         fprintf(out, " %7.1e", json_number_value(value));
+    else if (json_number_value(value) < 0.1)
+        fprintf(out, " %#7.3g", json_number_value(value));
     else
-        fprintf(out, " %7.*f", json_number_value(value) < 0.1 ? 3 : 2, json_number_value(value));
+        fprintf(out, " %7.2f", json_number_value(value));
 }
 
 static void print_measure(FILE *out, const json_t *m)
@@ -304,7 +306,7 @@ int lab_report_write(const json_t *record, FILE *out)
     const json_t *cases = json_object_get(record, "cases");
     const json_t *verdict = json_object_get(record, "verdict");
     size_t i;
-    json_t *finding;
+    json_t *finding, *measure;
     errno = 0;
     print_end(out, record, "source");
     print_end(out, record, "target");
@@ -316,6 +318,8 @@ int lab_report_write(const json_t *record, FILE *out)
     fputc('\n', out);
     json_array_foreach(json_object_get(verdict, "findings"), i, finding)
         fprintf(out, "- %s\n", json_string_value(finding));
+    json_array_foreach(json_object_get(json_object_get(verdict, "tcp"), "measures"), i, measure)
+        fprintf(out, "- %s.\n", text(measure, "says"));
     if (verdict != NULL)
         fprintf(out, "Verdict: %s.\n", text(verdict, "summary"));
     else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #define _GNU_SOURCE
 /*
- * lab_verdict.c: figures become sentences. The summary is about all cases with a baseline; findings
- * are what a reader must know about single ones.
+ * lab_verdict.c: figures become sentences. The summary is about all cases, and says of TCP what
+ * lab_pays.c makes of them; findings are what a reader must know about single ones.
  */
 #include "lab/lab_verdict.h"
 
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "lab/lab_experiment.h"
+#include "lab/lab_pays.h"
 #include "lab/lab_text.h"
 
 enum { CONTENTS_LIMIT_PERCENT = 50, CPU_LIMIT_PERCENT = 75 };
@@ -312,24 +313,38 @@ struct starved {
     const struct lab_result *worst;
 };
 
+/* Percent that the end had which had less, and which that is; 0: does not poll, or not known. */
+static unsigned least_cpu_percent(const struct lab_settings *s, const struct lab_result *r,
+                                  const char **end)
+{
+    json_t *source = lab_side_json(&r->source);
+    unsigned here = lab_verdict_cpu_percent(source), there = lab_verdict_cpu_percent(r->target);
+    json_decref(source);
+    *end = there < here ? "target" : "source";
+    return s->wait != LAB_POLL ? 0 : there < here ? there : here;
+}
+
+bool lab_verdict_starved(const struct lab_settings *s, const struct lab_result *r)
+{
+    const char *end;
+    unsigned had = least_cpu_percent(s, r, &end);
+    return had > 0 && had < CPU_LIMIT_PERCENT;
+}
+
 static void look_for_cpu(const struct lab_settings *s, const struct lab_result *r,
                          struct starved *x)
 {
-    json_t *source = lab_side_json(&r->source);
-    const unsigned had[] = {lab_verdict_cpu_percent(source), lab_verdict_cpu_percent(r->target)};
-    json_decref(source);
-    if (s->wait != LAB_POLL || had[0] == 0 || had[1] == 0)
-        return;
-    unsigned end = had[1] < had[0];
-    x->of++;
-    if (had[end] >= CPU_LIMIT_PERCENT)
+    const char *end;
+    unsigned had = least_cpu_percent(s, r, &end);
+    x->of += had > 0;
+    if (!lab_verdict_starved(s, r))
         return;
     x->cases++;
-    if (x->worst != NULL && x->least <= had[end])
+    if (x->worst != NULL && x->least <= had)
         return;
     x->worst = r;
-    x->least = had[end];
-    x->end = end == 0 ? "source" : "target";
+    x->least = had;
+    x->end = end;
 }
 
 static void find_starved(const struct starved *x, json_t *findings)
@@ -346,37 +361,12 @@ static void find_starved(const struct starved *x, json_t *findings)
          x->cases, x->of, lab_case_say(&x->worst->c, what), x->end, x->least);
 }
 
-/* The geometric mean of both ratios over all cases that have them; 0 without any. */
-static double mean_ratio(const struct lab_run *run,
-                         double (*ratio)(const struct lab_run *, const struct lab_result *))
+/* What begins the summary is of data and thresholds, the rest of TCP. */
+static json_t *summary(const struct lab_run *run, const json_t *pays, const char *begin)
 {
-    double sum = 0;
-    unsigned n = 0;
-    for (unsigned i = 0; i < run->count; i++) {
-        double value = ratio(run, &run->results[i]);
-        if (value > 0) {
-            sum += log(value);
-            n++;
-        }
-    }
-    return n == 0 ? 0 : exp(sum / n);
-}
-
-static json_t *summary(const struct lab_run *run, const char *begin)
-{
-    double throughput = mean_ratio(run, lab_verdict_throughput_ratio);
-    double latency = mean_ratio(run, lab_verdict_latency_ratio);
     if (run->count == 0)
         return json_string(begin);
-    if (throughput <= 0)
-        return json_sprintf("%s; without a baseline nothing is said about TCP", begin);
-    const char *pays = throughput > 1.1 && latency > 1.1   ? "RDMA pays for this load"
-                       : throughput < 0.9 && latency < 0.9 ? "RDMA does not pay for this load"
-                                                           : "RDMA and TCP share this load";
-    return json_sprintf(
-        "%s; %s: on average %.2f times TCP's throughput, and TCP's median latency is "
-        "%.2f times RDMA's",
-        begin, pays, throughput, latency);
+    return json_sprintf("%s; %s", begin, json_string_value(json_object_get(pays, "summary")));
 }
 
 json_t *lab_verdict_make(const struct lab_settings *s, const struct lab_run *run)
@@ -408,6 +398,7 @@ json_t *lab_verdict_make(const struct lab_settings *s, const struct lab_run *run
                         : judged.missed > 0 ? "MISSED a threshold"
                         : not_judged > 0    ? "a threshold is NOT JUDGED"
                                             : "passed";
-    return json_pack("{s:i,s:b,s:o,s:o}", "exit", (int)code, "passed", code == LAB_EXIT_PASSED,
-                     "summary", summary(run, begin), "findings", findings);
+    json_t *pays = lab_pays_make(s, run);
+    return json_pack("{s:i,s:b,s:o,s:o,s:o}", "exit", (int)code, "passed", code == LAB_EXIT_PASSED,
+                     "summary", summary(run, pays, begin), "findings", findings, "tcp", pays);
 }

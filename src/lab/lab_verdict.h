@@ -45,10 +45,12 @@ unsigned lab_verdict_contents_percent(const json_t *side);
 unsigned lab_verdict_part_percent(const json_t *side, enum lab_part part);
 /* Percent of the time of its threads that an end had a CPU; 0: not known. */
 unsigned lab_verdict_cpu_percent(const json_t *side);
+/* Did an end that polls have no CPU of its own? Its figures are then the scheduler's. */
+bool lab_verdict_starved(const struct lab_settings *s, const struct lab_result *r);
 /* Faults of the data on both ends. */
 uint64_t lab_verdict_faults(const struct lab_result *r);
 
-/* {"exit": N, "passed": bool, "summary": text, "findings": [text, ...]} */
+/* {"exit": N, "passed": bool, "summary": text, "findings": [text, ...], "tcp": see lab_pays.h} */
 json_t *lab_verdict_make(const struct lab_settings *s, const struct lab_run *run);
 
 #endif

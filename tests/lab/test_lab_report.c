@@ -42,12 +42,12 @@ static void lab_report_write__has_all(void **state)
         "  "
         "10.0     "
         "10.0 "
-        "    10.0       -    0.800    100.0       -   0.010\n",
+        "    10.0       -    0.800    100.0       -  0.0100\n",
         "write completion                         direct        1000B        1      2.5      2.5   "
         "   "
         "2.5      "
         "2.5 "
-        "     2.5       -    1.600    200.0    2.00   0.020\n",
+        "     2.5       -    1.600    200.0    2.00  0.0200\n",
         "write + application ack                  direct        1000B        1      5.0      5.0   "
         "   "
         "5.0      "
@@ -62,10 +62,10 @@ static void lab_report_write__has_all(void **state)
         /* Each as ratios: of TCP 10 us, and of memcpy 0.1 us. */
         "write completion                         direct        1000B        1       -       -     "
         "  "
-        "-       -       -    2.00       - |   0.040   0.040   0.040   0.040   0.040   0.020       "
+        "-       -       -    2.00       - |  0.0400  0.0400  0.0400  0.0400  0.0400  0.0200       "
         "-\n",
         "write + application ack                  direct        1000B        1    2.00    2.00    "
-        "2.00    2.00    2.00       -       - |   0.020   0.020   0.020   0.020   0.020       -    "
+        "2.00    2.00    2.00       -       - |  0.0200  0.0200  0.0200  0.0200  0.0200       -    "
         "   -\n",
         "pool of 4.00 MiB registered in 7.0 us",
         " 0.25\n",

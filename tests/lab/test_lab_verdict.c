@@ -76,9 +76,10 @@ static void lab_verdict_make__does_it_pay(void **state)
         uint64_t write_ns;
         const char *says;
     } rows[] = {
-        {5000,  "passed; RDMA pays for this load: on average 2.00 times TCP's throughput"},
-        {9800,  "passed; RDMA and TCP share this load"                                   },
-        {20000, "passed; RDMA does not pay for this load: on average 0.50 times"         },
+        {5000,    "passed; RDMA pays for this load: throughput 2.00 x TCP, median latency"},
+        {9800,    "passed; RDMA and TCP are alike for this load: throughput 1.02 x TCP"   },
+        {20000,   "passed; RDMA does not pay for this load: throughput 0.500 x TCP"       },
+        {4500000, "passed; RDMA does not pay for this load: throughput 0.00222 x TCP"     },
     };
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         made_run(&e, &run, rows[i].write_ns);
@@ -284,7 +285,11 @@ static void lab_verdict_make__no_cpu_of_their_own(void **state)
         json_object_set_new(r->target, "wall_ns", json_integer(10000000));
         json_object_set_new(r->target, "cpu_user_us", json_integer(100 * rows[i].target));
         e.settings.wait = rows[i].wait;
-        judge(LAB_EXIT_PASSED, "passed", rows[i].says != NULL);
+        judge(LAB_EXIT_PASSED,
+              rows[i].says != NULL ? "passed; whether RDMA pays cannot be told here"
+                                   : "passed; RDMA pays for this load",
+              rows[i].says != NULL);
+        assert_int_equal(lab_verdict_starved(&e.settings, r), rows[i].says != NULL);
         if (rows[i].says != NULL && !found(rows[i].says))
             fail_msg("row %u: %s", i, json_dumps(verdict, JSON_INDENT(1)));
         lab_run_clear(&run);
