@@ -48,7 +48,7 @@ def whole(browser, folder):
 def figures(browser, folder):
     """What the page says is what the record has."""
     page, record = lab("local", "figures", folder, *QUICK, "--op", "write", "--size", "4KiB",
-                       "--depth", "2")
+                       "--depth", "2", "--wait", "event")
     browser.page(page)
     rows = browser.run("""return [...document.querySelectorAll("section#latency > details tbody tr")]
         .map((r) => [...r.children].map((c) => c.textContent));""")
@@ -56,6 +56,12 @@ def figures(browser, folder):
     demand([r[0] for r in rows] == [m["name"] for m in measures], f"{rows}")
     data = browser.run("return report.data;")
     demand(data == record, "the page has another record")
+    tcp = record["verdict"]["tcp"]  # who sleeps is never without a CPU of its own
+    demand(tcp["told"] and tcp["cases"] == 1 and len(tcp["measures"]) == 3, f"{tcp}")
+    text = browser.run("return document.body.textContent;")
+    for m in tcp["measures"]:
+        demand(f"{m['name']} against TCP, geometric mean" in text, f"no tile of {m['name']}")
+        demand(m["says"][1:] in text, f"no '{m['says']}' on the page")
     demand(browser.run("return report.format.time(12345);") == "12.3 \u00b5s", "12345 ns")
 
 
