@@ -6,6 +6,7 @@
  */
 #include <argp.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -446,6 +447,7 @@ int cmd_fabric(int argc, char **argv)
     struct results results;
     struct trace_writer trace = {0};
     argp_parse(&fabric_argp, argc, argv, 0, NULL, &o);
+    signal(SIGXFSZ, SIG_IGN); /* a write says EFBIG then */
     load(&o, &s);
     bool page = !o.no_report && report_can();
     if (!o.no_report && !page)

@@ -63,11 +63,9 @@ static int __attribute__((format(printf, 2, 3))) complain(int code, const char *
     return code;
 }
 
-int64_t lab_history_keep(const json_t *record, const char *db, char file[PATH_MAX],
-                         char message[LAB_STORE_MESSAGE_BYTES])
+int lab_history_file(const char *db, char file[PATH_MAX], char message[LAB_STORE_MESSAGE_BYTES])
 {
-    struct lab_store s;
-    int64_t run = 0;
+    file[0] = '\0';
     if (strcmp(db, "none") == 0)
         return 0;
     if (db[0] != '\0') {
@@ -76,7 +74,18 @@ int64_t lab_history_keep(const json_t *record, const char *db, char file[PATH_MA
         snprintf(message, LAB_STORE_MESSAGE_BYTES, "neither HOME nor XDG_STATE_HOME is a folder");
         return -ENOENT;
     }
-    int error = lab_store_open(&s, file, true);
+    return 0;
+}
+
+int64_t lab_history_keep(const json_t *record, const char *db, char file[PATH_MAX],
+                         char message[LAB_STORE_MESSAGE_BYTES])
+{
+    struct lab_store s;
+    int64_t run = 0;
+    int error = lab_history_file(db, file, message);
+    if (error != 0 || file[0] == '\0')
+        return error;
+    error = lab_store_open(&s, file, true);
     if (error == 0)
         error = lab_store_add(&s, record, &run);
     if (error != 0)
@@ -458,7 +467,7 @@ static int remove_runs(struct history *h)
 int lab_history_main(int argc, char **argv)
 {
     static struct history h;
-    char file[PATH_MAX];
+    char file[PATH_MAX], twice[3 * PATH_MAX];
     lab_settings_init(&h.filter.settings);
     h.filter.last = LIST_RUNS;
     argp_parse(&history_argp, argc, argv, 0, NULL, &h);
@@ -467,6 +476,16 @@ int lab_history_main(int argc, char **argv)
     if (h.db == NULL && !lab_store_default(file))
         return complain(EXIT_UNAVAILABLE,
                         "--db: is missing, and neither HOME nor XDG_STATE_HOME is a folder");
+    const struct lab_output_option outputs[] = {
+        {"db",   h.db != NULL ? h.db : file     },
+        {"json", h.json != NULL && strcmp(h.json, "-") != 0 ? h.json : ""},
+        {"html",      h.html != NULL ? h.html : ""                               },
+    };
+    if (lab_output_twice(outputs, 3, twice, sizeof(twice)))
+        return complain(EXIT_USAGE, "%s", twice);
+    if (h.html != NULL && strcmp(h.html, "-") == 0)
+        return complain(EXIT_USAGE,
+                        "--html: a page is not written to standard output; name a file");
     if (lab_store_open(&h.store, h.db != NULL ? h.db : file, false) != 0) {
         complain(EXIT_UNAVAILABLE, "%s", h.store.message);
         lab_store_close(&h.store);

@@ -9,6 +9,8 @@
 
 #include "lab/lab_store.h"
 
+/* The file that is named, or the user's; "": none is to be. 0 or -errno and a message. */
+int lab_history_file(const char *db, char file[PATH_MAX], char message[LAB_STORE_MESSAGE_BYTES]);
 /* Keeps a record in the file that is named, or in the user's; "none": nowhere. Returns the number
  * of the run, 0 where it is kept nowhere, or -errno and a message; file has where. */
 int64_t lab_history_keep(const json_t *record, const char *db, char file[PATH_MAX],

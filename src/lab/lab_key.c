@@ -59,7 +59,7 @@ static int read_open(int fd, const char *file, uint8_t key[LAB_KEY_BYTES],
 
 int lab_key_read(const char *file, uint8_t key[LAB_KEY_BYTES], char message[LAB_MESSAGE_BYTES])
 {
-    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would keep us */
     if (fd < 0) {
         snprintf(message, LAB_MESSAGE_BYTES, "key: cannot read '%s': %s", file, strerror(errno));
         return -errno;

@@ -7,6 +7,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,8 +16,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "lab/lab_clock.h"
 #include "lab/lab_history.h"
 #include "lab/lab_html.h"
 #include "lab/lab_hub.h"
@@ -111,10 +114,22 @@ static void check_output(const char *option, const char *file)
 static void check_outputs(void)
 {
     char message[LAB_STORE_MESSAGE_BYTES];
+    const char *json = json_to_stdout() ? "" : end.settings.json;
+    char file[PATH_MAX], twice[3 * PATH_MAX];
+    if (strcmp(end.settings.html, "-") == 0)
+        exit(complain(EXIT_USAGE, "--html: a page is not written to standard output; name a file"));
+    if (lab_history_file(end.settings.db, file, message) != 0)
+        file[0] = '\0'; /* said at the end, when the run cannot be kept */
+    const struct lab_output_option options[] = {
+        {"db",   file             },
+        {"json", json             },
+        {"html", end.settings.html},
+    };
+    if (lab_output_twice(options, 3, twice, sizeof(twice)))
+        exit(complain(EXIT_USAGE, "%s", twice));
     if (end.settings.html[0] != '\0' && lab_html_missing() != NULL)
         exit(complain(EXIT_UNAVAILABLE, "--html: %s", lab_html_missing()));
-    if (!json_to_stdout())
-        check_output("json", end.settings.json);
+    check_output("json", json);
     check_output("html", end.settings.html);
     if (lab_history_check(end.settings.db, message) != 0)
         exit(complain(EXIT_UNAVAILABLE, "--db: no run can be kept: %s", message));
@@ -272,6 +287,24 @@ static int serve_local(const uint8_t key[LAB_KEY_BYTES], pid_t parent)
     return serve(key, end.settings.timeout_ns);
 }
 
+/* Its status. What goes on after its time, or was stopped and hears nothing, is killed. */
+static int end_child(pid_t child, uint64_t limit_ns)
+{
+    const struct timespec nap = {.tv_nsec = 2000000};
+    uint64_t until_ns = lab_now_ns() + limit_ns;
+    int status = 0;
+    pid_t ended = 0;
+    while ((ended = waitpid(child, &status, WNOHANG)) == 0 && lab_now_ns() < until_ns)
+        nanosleep(&nap, NULL);
+    if (ended == 0) {
+        complain(0, "the process %d, which worked for this one, does not end and is killed",
+                 (int)child);
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+    }
+    return status;
+}
+
 /* Both ends as two processes. */
 static int run_local(void)
 {
@@ -290,10 +323,7 @@ static int run_local(void)
     int fd =
         lab_net_connect("127.0.0.1", lab_net_port(end.listener), end.settings.timeout_ns, message);
     int code = fd < 0 ? complain(EXIT_UNAVAILABLE, "%s", message) : drive(fd, key);
-    int status = 0;
-    if (fd < 0)
-        kill(child, SIGKILL);
-    waitpid(child, &status, 0);
+    int status = end_child(child, fd < 0 ? 0 : end.settings.timeout_ns);
     if (code == LAB_EXIT_PASSED && status != 0)
         code = complain(EXIT_FAILED, "the target's process ended with status 0x%x", status);
     return code;
@@ -449,7 +479,7 @@ static int take_rank(const struct lab_ranks *ranks, int listener)
         return complain(EXIT_UNAVAILABLE, "fork: %s", strerror(errno));
     if (child > 0) {
         int code = lead(ranks, listener);
-        waitpid(child, NULL, 0);
+        end_child(child, end.settings.timeout_ns);
         return code;
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -528,6 +558,7 @@ int main(int argc, char **argv)
     atexit(close_stdout);
     argp_err_exit_status = EXIT_USAGE;
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a write says EFBIG then, and what is half written goes */
     for (unsigned i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++) {
         static char name[32];
         if (strcmp(argv[1], commands[i].name) != 0)

@@ -75,6 +75,48 @@ static bool goes_into(const struct place *p, int error)
     return refused && p->there && access(p->path, W_OK) == 0;
 }
 
+/* Of what is not there yet: in one folder, by one name. */
+static bool same_name(const struct place *a, const struct place *b)
+{
+    const struct place *of[2] = {a, b};
+    char folder[2][PATH_MAX], path[PATH_MAX];
+    const char *base[2];
+    for (unsigned i = 0; i < 2; i++) {
+        char *slash = strrchr(strcpy(path, of[i]->path), '/'); /* NOLINT: as large */
+        base[i] = slash == NULL ? of[i]->path : of[i]->path + (slash - path) + 1;
+        if (slash != NULL)
+            slash[slash == path] = '\0';
+        if (realpath(slash == NULL ? "." : path, folder[i]) == NULL)
+            return false;
+    }
+    return strcmp(folder[0], folder[1]) == 0 && strcmp(base[0], base[1]) == 0;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct place p, q;
+    if (a[0] == '\0' || b[0] == '\0' || find(&p, a) != 0 || find(&q, b) != 0)
+        return false;
+    if (p.there != q.there || !may_be_replaced(&p) || !may_be_replaced(&q))
+        return false;
+    return p.there ? p.was.st_dev == q.was.st_dev && p.was.st_ino == q.was.st_ino
+                   : same_name(&p, &q);
+}
+
+bool lab_output_twice(const struct lab_output_option *options, unsigned n, char *message,
+                      size_t bytes)
+{
+    for (unsigned i = 0; i < n; i++)
+        for (unsigned k = i + 1; k < n; k++)
+            if (same_file(options[i].file, options[k].file)) {
+                snprintf(message, bytes,
+                         "--%s and --%s name one file, '%s'; name another one for either",
+                         options[i].name, options[k].name, options[k].file);
+                return true;
+            }
+    return false;
+}
+
 int lab_output_check(const char *file)
 {
     struct place p;

@@ -102,7 +102,9 @@ static int open_device(struct lab_rig *r, const struct lab_settings *s, const ui
              s->device[0] != '\0' ? "device: no '"
                                   : "no RDMA device can be opened and has an active port",
              s->device, s->device[0] != '\0' ? "' that can be opened and has an active port" : "",
-             error == EADDRINUSE ? "; another user holds UDP port 4791" : "");
+             error == EADDRINUSE                  ? "; another user holds UDP port 4791"
+             : error == EMFILE || error == ENFILE ? "; too many files are open, see ulimit -n"
+                                                  : "");
     return -ENODEV;
 }
 

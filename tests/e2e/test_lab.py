@@ -385,6 +385,10 @@ def keys():
         os.chmod(other, mode)
         _, err = lab("run", "--peer", "127.0.0.1", "--key", other, status=69)
         demand(says in err, err)
+    fifo = os.path.join(folder(), "fifo")
+    os.mkfifo(fifo, 0o600)
+    _, err = lab("serve", "--key", fifo, status=69)  # nobody writes to it
+    demand("is no file" in err, err)
 
 
 class Server:
@@ -529,6 +533,18 @@ def stopped():
             demand(status == 69, f"{status}\n{text}")
             demand("nothing moves" in text or "failed" in text, text)
             server.ends(69)
+
+
+def stopped_here():
+    """The other process of a local run that hears no more is ended with it."""
+    with Process([e2e.VERBENA, "lab", "local", *ENDLESS, "--timeout", "2s"]) as source:
+        wait_until(lambda: children(source.pid), 20, "the target's process")
+        wait_until(lambda: busy(source), 20, "it to work")
+        (child,) = children(source.pid)
+        os.kill(int(child), signal.SIGSTOP)
+        status, text = source.wait(60), source.both()
+        demand(status == 69 and "does not end and is killed" in text, f"{status} {text}")
+        demand(not os.path.exists(f"/proc/{child}"), "the target is left")
 
 
 def early_end():
@@ -700,6 +716,7 @@ def cases(tap):
     one("case_138__terminated_source_events", killed, "source", signal.SIGTERM, *events)
     one("case_138__terminated_target_events", killed, "target", signal.SIGTERM, *events)
     one("stopped_target", stopped)
+    one("stopped_target_here", stopped_here)
     one("early_end", early_end)
     namespaces(tap)
 

@@ -22,6 +22,7 @@ import tempfile
 import e2e
 from e2e import Failed, Namespaces, Process, demand, wait_until
 from lab_proxy import FROM_RUN, FROM_SERVE, Proxy
+from test_lab import lab
 
 LIMIT_SECONDS = 60
 AT_ONCE = 4  # most of the time is waiting
@@ -383,6 +384,47 @@ def no_baseline():
 # Disks, addresses, devices.
 
 
+def one_file_for_two():
+    """One of two reports would be lost, and a history with them: refused before anything is done."""
+    words = ["local", *NO_TCP]
+    with tempfile.TemporaryDirectory() as folder:
+        db, new, other = (os.path.join(folder, name) for name in ("db", "new", "./new"))
+        lab(*words, "--db", db)
+        os.symlink(db, os.path.join(folder, "link"))
+        with open(db, "rb") as file:
+            before = file.read()
+        for one, two, options in (
+            ("db", "json", ("--db", db, "--json", db)),
+            ("db", "html", ("--db", db, "--html", os.path.join(folder, "link"))),
+            ("json", "html", ("--db", "none", "--json", new, "--html", other)),
+        ):
+            _, err = lab(*words, *options, status=64)
+            demand(f"--{one} and --{two} name one file" in err, err)
+        _, err = lab("history", "--db", db, "--json", db, status=64)
+        demand("--db and --json name one file" in err, err)
+        with open(db, "rb") as file:
+            demand(file.read() == before, "the history has changed")
+        demand(sorted(os.listdir(folder)) == ["db", "link"], f"{os.listdir(folder)}")
+        lab(*words, "--db", "none", "--json", "/dev/null", "--html", "/dev/null")
+        _, err = lab(*words, "--html", "-", status=64)
+        demand("name a file" in err, err)
+
+
+def limits():
+    """Of the shell: a file that may not grow is an error as a full disk is, and so is one file too
+    many; nothing half-written stays."""
+    words = [e2e.VERBENA, "lab", "local", *NO_TCP, "--db", "none"]
+    with tempfile.TemporaryDirectory() as folder:
+        grow = ["sh", "-c", 'ulimit -f 20; "$@"', "sh", *words, "--json", f"{folder}/x"]
+        status, _, err = e2e.run([*grow, "--html", f"{folder}/big"], LIMIT_SECONDS)
+        if "this build has no charts" not in err:
+            demand(status == 70 and "File too large" in err, f"{status} {err}")
+            demand(os.listdir(folder) == ["x"], f"{os.listdir(folder)}")
+    few = ["sh", "-c", 'ulimit -n 12; "$@"', "sh", *words]
+    status, _, err = e2e.run(few, LIMIT_SECONDS)
+    demand(status == 69 and "too many files are open" in err, f"{status} {err}")
+
+
 def full_disk(option, sizes, fits):
     """However much of it fits: the run has failed, and says where; what was there before is whole.
     A history that cannot even be made is told before the run."""
@@ -530,6 +572,8 @@ def cases(tap):
     one("full_disk_html", full_disk, "--html", ("4k", "64k", "256k", "8m"), 1)
     one("full_disk_db", full_disk, "--db", ("4k", "32k", "64k", "8m"), 1)
     one("nothing_for_nothing", nothing_for_nothing)
+    one("one_file_for_two", one_file_for_two)
+    one("limits", limits)
     one("stdout_full", stdout_full)
     one("addresses", addresses)
     one("host_name_bytes", host_name, b"lab\xff\xc3", "lab??")

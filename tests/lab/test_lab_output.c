@@ -178,15 +178,52 @@ static void lab_output_check__invalid(void **state)
     json_decref(data);
 }
 
+static void lab_output_twice__rows(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } rows[] = {
+        {"old",       "old",             true },
+        {"old",       "./sub/../old",    true },
+        {"old",       "link",            true },
+        {"old",       "hard",            true },
+        {"new",       "new",             true },
+        {"new",       "sub/../new",      true },
+        {"sub/new",   "sub//new",        true },
+        {"new",       "sub/new",         false},
+        {"old",       "new",             false},
+        {"old",       "sub",             false},
+        {"",          "",                false},
+        {"old",       "",                false},
+        {"/dev/null", "/dev/null",       false},
+        {"gone/new",  "gone/new",        false}, /* the check of each refuses it */
+        {"new",       "sub/none/../new", false},
+    };
+    put("old", old);
+    assert_int_equal(symlink("old", "link") | link("old", "hard"), 0);
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct lab_output_option o[] = {
+            {"json", rows[i].a},
+            {"db",   "other"  },
+            {"html", rows[i].b},
+        };
+        char message[512] = "";
+        assert_int_equal(lab_output_twice(o, 3, message, sizeof(message)), rows[i].same);
+        assert_int_equal(strncmp(message, "--json and --html name one file", 31) == 0,
+                         rows[i].same);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(lab_output_write__whole),
-        TEST(lab_output_write__old_stays),
-        TEST(lab_output_write__devices),
-        TEST(lab_output_check__invalid),
+        TEST(lab_output_write__whole),   TEST(lab_output_write__old_stays),
+        TEST(lab_output_write__devices), TEST(lab_output_check__invalid),
+        TEST(lab_output_twice__rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
