@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 import e2e
 from e2e import Failed, Namespaces, demand, wait_until
@@ -82,6 +83,18 @@ class Stream(e2e.Process):
             raise Failed(f"{failure}\nit said:\n{self.tail()}") from None
         rest = self.text()[self.read_to :]
         demand(not re.search("^error", rest, re.MULTILINE), f"an error:\n{self.tail()}")
+
+    def stands(self, seconds=1.5):
+        """Nothing more of the stream comes, so long that with LONG a request has gone again."""
+        last = (self.good(), time.monotonic())
+
+        def look():
+            nonlocal last
+            if self.good() != last[0]:
+                last = (self.good(), time.monotonic())
+            return time.monotonic() - last[1] >= seconds
+
+        wait_until(look, LIMIT, "the stream to stand")
 
     def ended(self):
         if self.popen.poll() is not None:

@@ -205,6 +205,7 @@ def mtu_within_retries(place, family):
             active = place.processes[0]
             _, mtu, _ = active.query()
             demand(mtu == (1024 if family == "ipv6" else 512), f"active MTU {mtu}")
+            active.stands()
             place.link(0, "mtu", "9000")
 
         place.link(0, "mtu", "9000")
@@ -240,7 +241,7 @@ def no_route(place, kind):
         active, passive = within_retries(
             place,
             place.GID_V4,
-            lambda: route(place, "add", kind),
+            lambda: (route(place, "add", kind), place.processes[0].stands()),
             lambda: route(place, "delete", kind),
             active=counters.environment(),
         )
