@@ -467,7 +467,7 @@ static int remove_runs(struct history *h)
 int lab_history_main(int argc, char **argv)
 {
     static struct history h;
-    char file[PATH_MAX], twice[3 * PATH_MAX];
+    char file[PATH_MAX], message[3 * PATH_MAX];
     lab_settings_init(&h.filter.settings);
     h.filter.last = LIST_RUNS;
     argp_parse(&history_argp, argc, argv, 0, NULL, &h);
@@ -476,16 +476,8 @@ int lab_history_main(int argc, char **argv)
     if (h.db == NULL && !lab_store_default(file))
         return complain(EXIT_UNAVAILABLE,
                         "--db: is missing, and neither HOME nor XDG_STATE_HOME is a folder");
-    const struct lab_output_option outputs[] = {
-        {"db",   h.db != NULL ? h.db : file     },
-        {"json", h.json != NULL && strcmp(h.json, "-") != 0 ? h.json : ""},
-        {"html",      h.html != NULL ? h.html : ""                               },
-    };
-    if (lab_output_twice(outputs, 3, twice, sizeof(twice)))
-        return complain(EXIT_USAGE, "%s", twice);
-    if (h.html != NULL && strcmp(h.html, "-") == 0)
-        return complain(EXIT_USAGE,
-                        "--html: a page is not written to standard output; name a file");
+    if (lab_output_refused(h.db != NULL ? h.db : file, h.json, h.html, message, sizeof(message)))
+        return complain(EXIT_USAGE, "%s", message);
     if (lab_store_open(&h.store, h.db != NULL ? h.db : file, false) != 0) {
         complain(EXIT_UNAVAILABLE, "%s", h.store.message);
         lab_store_close(&h.store);

@@ -114,22 +114,15 @@ static void check_output(const char *option, const char *file)
 static void check_outputs(void)
 {
     char message[LAB_STORE_MESSAGE_BYTES];
-    const char *json = json_to_stdout() ? "" : end.settings.json;
-    char file[PATH_MAX], twice[3 * PATH_MAX];
-    if (strcmp(end.settings.html, "-") == 0)
-        exit(complain(EXIT_USAGE, "--html: a page is not written to standard output; name a file"));
+    char file[PATH_MAX], refused[3 * PATH_MAX];
     if (lab_history_file(end.settings.db, file, message) != 0)
         file[0] = '\0'; /* said at the end, when the run cannot be kept */
-    const struct lab_output_option options[] = {
-        {"db",   file             },
-        {"json", json             },
-        {"html", end.settings.html},
-    };
-    if (lab_output_twice(options, 3, twice, sizeof(twice)))
-        exit(complain(EXIT_USAGE, "%s", twice));
+    if (lab_output_refused(file, end.settings.json, end.settings.html, refused, sizeof(refused)))
+        exit(complain(EXIT_USAGE, "%s", refused));
     if (end.settings.html[0] != '\0' && lab_html_missing() != NULL)
         exit(complain(EXIT_UNAVAILABLE, "--html: %s", lab_html_missing()));
-    check_output("json", json);
+    if (!json_to_stdout())
+        check_output("json", end.settings.json);
     check_output("html", end.settings.html);
     if (lab_history_check(end.settings.db, message) != 0)
         exit(complain(EXIT_UNAVAILABLE, "--db: no run can be kept: %s", message));

@@ -117,6 +117,21 @@ bool lab_output_twice(const struct lab_output_option *options, unsigned n, char 
     return false;
 }
 
+bool lab_output_refused(const char *db, const char *json, const char *html, char *message,
+                        size_t bytes)
+{
+    const struct lab_output_option options[] = {
+        {"db",   db                         },
+        {"json", json != NULL && strcmp(json, "-") != 0 ? json : ""},
+        {"html",      html != NULL ? html : ""                           },
+    };
+    if (strcmp(options[2].file, "-") == 0) {
+        snprintf(message, bytes, "--html: a page is not written to standard output; name a file");
+        return true;
+    }
+    return lab_output_twice(options, 3, message, bytes);
+}
+
 int lab_output_check(const char *file)
 {
     struct place p;

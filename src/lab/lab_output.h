@@ -22,6 +22,10 @@ struct lab_output_option {
  * What is no file, as /dev/null, takes both. */
 bool lab_output_twice(const struct lab_output_option *options, unsigned n, char *message,
                       size_t bytes);
+/* Is there something in what a command was given as --db, --json and --html that cannot be meant?
+ * Then a message. "", and of the reports NULL: not given; --json -: standard output. */
+bool lab_output_refused(const char *db, const char *json, const char *html, char *message,
+                        size_t bytes);
 /* Puts what write() writes in its place. A device or a pipe is written to as it is. 0 or -errno. */
 int lab_output_write(const char *file, int (*write)(const json_t *data, FILE *out),
                      const json_t *data);
