@@ -42,12 +42,22 @@ static void reject(const struct arrival *a, enum cm_about about, enum cm_rej_rea
     cm_emit(a->cm, a->path, &m);
 }
 
+static uint8_t auto_mra_code(const struct cm_id *id)
+{
+    unsigned retries_left = id->asked < id->max_retries ? id->max_retries - id->asked : 0;
+    unsigned most = CM_MAX_MRA_CODE - CM_AUTO_MRA_FIRST_CODE;
+    unsigned less = id->asked < most ? most - id->asked : 0;
+    return (uint8_t)(CM_MAX_MRA_CODE - (less < retries_left ? less : retries_left));
+}
+
 /* "I have your message, but need time", without being asked for by the owner. */
 static void ask_for_time(struct cm_id *id)
 {
     struct cm_msg m = cm_id_msg(id, CM_MRA);
     m.mra.about = id->state == CM_STATE_REQ_RCVD ? CM_ABOUT_REQ : CM_ABOUT_REP;
-    m.mra.service_timeout = CM_AUTO_MRA_CODE;
+    m.mra.service_timeout = auto_mra_code(id);
+    if (id->asked < UINT8_MAX)
+        id->asked++;
     cm_emit(id->cm, &id->path, &m);
 }
 

@@ -23,7 +23,11 @@ enum {
     CM_MIN_TIME_CODE = 8,
     CM_MAX_TIME_CODE = 22,
     CM_MAX_MRA_CODE = 24,
-    CM_AUTO_MRA_CODE = 24, /* service timeout of the MRA that goes out by itself */
+    /* Service timeouts of the MRAs that go out by themselves: the first ask for 1.1 s. Until the
+     * end of what it is given the peer does not repeat itself, and would wait as long for an answer
+     * that got lost. Each further one asks for twice as much, and the last that its retries allow
+     * for 69 s. */
+    CM_AUTO_MRA_FIRST_CODE = 18,
     CM_SIDR_LINGER_CODE = 21,
 };
 
@@ -60,6 +64,7 @@ struct cm_id {
     uint64_t linger_ns;  /* how long the peer may still repeat what was rejected */
     uint64_t timewait_ns;
     uint8_t max_retries, tries_left;
+    uint8_t asked; /* MRAs that went out by themselves */
     /* The last message that may have to be sent again, by timer or as the answer to a
      * repetition. */
     unsigned step; /* its attribute */

@@ -475,6 +475,79 @@ static void cm_time__mra_flood(void **state)
     rig_end(&rig);
 }
 
+/* Slow, and asked again: little time first, for an answer that gets lost is missed until its end;
+ * twice as much each time, and the most when the peer will not ask much longer. */
+static void cm_time__asked_for_grows(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t retries;
+        uint8_t codes[9];
+    } rows[] = {
+        {15, {18, 19, 20, 21, 22, 23, 24, 24, 24}},
+        {6,  {18, 19, 20, 21, 22, 23, 24, 24, 24}},
+        {3,  {21, 22, 23, 24, 24, 24, 24, 24, 24}},
+        {1,  {23, 24, 24, 24, 24, 24, 24, 24, 24}},
+        {0,  {24, 24, 24, 24, 24, 24, 24, 24, 24}},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        rig_begin(&rig, 4);
+        struct cm_id *listener = rig_listen(&rig, 0);
+        struct cm_msg m = peer_req(&rig);
+        m.req.max_cm_retries = rows[i].retries;
+        rig_say(&rig, &m);
+        struct cm_id *id = rig_event(&rig, CM_EVENT_REQ)->id;
+        for (unsigned k = 0; k < sizeof(rows[i].codes); k++) {
+            rig_say(&rig, &m);
+            assert_int_equal(rig_hear(&rig, CM_MRA)->mra.service_timeout, rows[i].codes[k]);
+        }
+        for (unsigned k = 0; k < 300; k++) {
+            rig_say(&rig, &m);
+            assert_int_equal(rig_hear(&rig, CM_MRA)->mra.service_timeout, 24);
+        }
+        rig_drop(&rig, id);
+        rig_drop(&rig, listener);
+        rig_end(&rig);
+    }
+}
+
+/* A REP that came twice before the program was ready; the RTU is lost. The passive side has been
+ * told to wait, but not for long: its next REP gets the RTU again. */
+static void cm_time__lost_rtu_after_an_mra(void **state)
+{
+    (void)state;
+    rig_begin(&rig, 4);
+    struct cm_id *active = rig_rep_rcvd(&rig);
+    struct cm_msg m = peer_msg(CM_REP, rig_comm_id(active));
+    rig_say(&rig, &m);
+    const uint8_t code = rig_hear(&rig, CM_MRA)->mra.service_timeout;
+    assert_int_equal(cm_ready(rig.cm, rig.now_ns, active, rig_nothing), 0);
+    rig_hear(&rig, CM_RTU);
+    rig_event(&rig, CM_EVENT_ESTABLISHED);
+    rig_say(&rig, &m);
+    rig_hear(&rig, CM_RTU);
+    rig_drop(&rig, active);
+    rig_end(&rig);
+
+    rig_begin(&rig, 4);
+    struct cm_id *listener = rig_listen(&rig, 0);
+    struct cm_id *passive = rig_rep_sent(&rig);
+    m = peer_msg(CM_MRA, rig_comm_id(passive));
+    m.mra.about = CM_ABOUT_REP;
+    m.mra.service_timeout = code;
+    rig_say(&rig, &m);
+    rig_event(&rig, CM_EVENT_MRA);
+    assert_in_range(code, 8, 18);
+    rig_wait(&rig, response_ns + (4096ull << code));
+    rig_hear(&rig, CM_REP);
+    m = peer_msg(CM_RTU, rig_comm_id(passive));
+    rig_say(&rig, &m);
+    rig_event(&rig, CM_EVENT_ESTABLISHED);
+    rig_drop(&rig, passive);
+    rig_drop(&rig, listener);
+    rig_end(&rig);
+}
+
 /* The first data came, the RTU did not: established, and no REP any more. */
 static void cm_establish__covers_a_lost_rtu(void **state)
 {
@@ -639,6 +712,8 @@ int main(void)
         cmocka_unit_test(cm_time__bounds),
         cmocka_unit_test(cm_time__mra_extends),
         cmocka_unit_test(cm_time__mra_flood),
+        cmocka_unit_test(cm_time__asked_for_grows),
+        cmocka_unit_test(cm_time__lost_rtu_after_an_mra),
         cmocka_unit_test(cm_disconnect__answers_the_peers_dreq),
         cmocka_unit_test(cm_establish__covers_a_lost_rtu),
         cmocka_unit_test(cm_reject__what_it_says),
