@@ -74,7 +74,7 @@ static const struct argp lab_argp = {
         "  key FILE   make the key that `serve' and `run' share\n\n"
         "`verbena lab COMMAND --help' lists the options. Exit codes: 0 passed, 1 a threshold was "
         "missed, 2 wrong data; 64 wrong usage, 69 cannot be measured and the message says why, 70 "
-        "failed. See verbena-lab(1).",
+        "failed, 75 `serve' is busy with another peer. See verbena-lab(1).",
 };
 
 /* Whether the kernel knows a device, or we are within `verbena run` already, which shows its own.

@@ -92,7 +92,7 @@ static int await_send(struct lab_try *x)
 
 static int sends_to_and_fro(struct lab_try *x)
 {
-    for (; x->e->serving || lab_try_more(x); x->done++) {
+    for (; x->e->serving || lab_try_more(x); lab_try_over(x)) {
         uint64_t start = lab_now_ns();
         int n = x->e->serving ? 1 : post(x, IBV_WR_SEND, true);
         if (n >= 0)
@@ -110,7 +110,7 @@ static int sends_to_and_fro(struct lab_try *x)
 
 static int one_by_one(struct lab_try *x, enum ibv_wr_opcode opcode)
 {
-    for (; lab_try_more(x); x->done++) {
+    for (; lab_try_more(x); lab_try_over(x)) {
         uint64_t start = lab_now_ns();
         int error = post(x, opcode, true);
         if (error == 0)
@@ -139,7 +139,8 @@ static int many(struct lab_try *x, enum ibv_wr_opcode opcode)
         int n = lab_try_poll(x, &d);
         if (n < 0)
             return n;
-        x->done += n > 0 && d.kind == LAB_DONE_DATA;
+        if (n > 0 && d.kind == LAB_DONE_DATA)
+            lab_try_over(x);
     }
     return 0;
 }

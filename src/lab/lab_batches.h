@@ -43,4 +43,17 @@ static inline void lab_batches_add(struct lab_batches *b, const struct lab_batch
         b->ns[i] += other->ns[i];
 }
 
+/* Where nobody knows beforehand how many messages there will be, one is over when another *each
+ * are, at first 1: of two that are too many becomes one. */
+static inline void lab_batches_grow(struct lab_batches *b, uint64_t *each, uint64_t now_ns)
+{
+    lab_batches_end(b, now_ns);
+    if (b->count < LAB_BATCHES)
+        return;
+    b->count = LAB_BATCHES / 2;
+    for (unsigned i = 0; i < b->count; i++)
+        b->ns[i] = b->ns[2 * i] + b->ns[2 * i + 1];
+    *each *= 2;
+}
+
 #endif

@@ -53,6 +53,8 @@ struct lab_end {
     bool one_clock;               /* the other end has our clock, for it is a process of ours */
     int listener;                 /* -1: none */
     lab_turned_away *turned_away; /* the target: told of who connected without the key; or NULL */
+    struct lab_lobby lobby;       /* the target: who came beside its peer */
+    struct lab_door *door;        /* who answers those; NULL: nobody */
     int data;                     /* TCP connection of the baseline; -1: none yet */
     struct lab_trace trace;
     struct lab_team *team;           /* NULL: it has the control connection itself */

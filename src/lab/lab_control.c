@@ -112,6 +112,13 @@ static int read_all(struct lab_control *c, void *bytes, size_t n)
     return 0;
 }
 
+bool lab_control_greets(int fd)
+{
+    char got[sizeof(magic)];
+    return recv(fd, got, sizeof(got), MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof(got) &&
+           memcmp(got, magic, sizeof(got)) == 0;
+}
+
 static void make_keys(struct lab_control *c, bool serving, const uint8_t key[LAB_KEY_BYTES],
                       const struct greeting *serves, const struct greeting *runs)
 {
@@ -278,8 +285,9 @@ int lab_control_hear(struct lab_control *c, const char *type, json_t **out)
     } else if (got != NULL && strcmp(got, "giving-up") == 0) {
         const char *why = json_string_value(json_object_get(object, "why"));
         c->peer_knows = c->gave_up = true;
-        snprintf(c->message, sizeof(c->message), "the peer gave up: %.500s",
-                 why != NULL ? why : "no reason told");
+        c->busy = json_is_true(json_object_get(object, "busy"));
+        snprintf(c->message, sizeof(c->message), "%s%.500s",
+                 c->busy ? "" : "the peer gave up: ", why != NULL ? why : "no reason told");
     } else {
         snprintf(c->message, sizeof(c->message), "the peer sent '%.40s' instead of '%s' while %s",
                  got != NULL ? got : "nothing", type, c->doing);
@@ -302,13 +310,14 @@ bool lab_control_pending(const struct lab_control *c, int wait_ms)
     return poll(&p, 1, wait_ms) > 0;
 }
 
-void lab_control_give_up(struct lab_control *c, const char *why)
+static void part(struct lab_control *c, const char *why, bool busy)
 {
     char kept[LAB_MESSAGE_BYTES];
     if (c->fd < 0 || c->peer_knows || c->received == 0)
         return;
     lab_message_copy(kept, why); /* it may be c->message */
-    lab_control_send(c, "giving-up", json_pack("{s:o}", "why", lab_text_json(kept)));
+    lab_control_send(c, "giving-up",
+                     json_pack("{s:o,s:b}", "why", lab_text_json(kept), "busy", busy));
     snprintf(c->message, sizeof(c->message), "%s", kept);
     c->peer_knows = true;
     /* A socket that is closed while something is unread resets the connection, and what was said
@@ -320,6 +329,16 @@ void lab_control_give_up(struct lab_control *c, const char *why)
         if (recv(c->fd, rest, sizeof(rest), MSG_DONTWAIT) <= 0)
             break;
     }
+}
+
+void lab_control_give_up(struct lab_control *c, const char *why)
+{
+    part(c, why, false);
+}
+
+void lab_control_refuse(struct lab_control *c, const char *why)
+{
+    part(c, why, true);
 }
 
 bool lab_control_number(struct lab_control *c, const json_t *object, const char *name, uint64_t max,

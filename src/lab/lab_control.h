@@ -28,6 +28,7 @@ struct lab_control {
     const char *doing; /* for messages: "the peer is gone while ..." */
     bool peer_knows;   /* it has told us why it gave up, or is gone: nothing to be said to it */
     bool gave_up;      /* it has told us why */
+    bool busy;         /* it has told us that it is, with somebody else */
     bool greeted;      /* it speaks as `verbena lab' does, in whatever version */
     uint8_t send_key[LAB_KEY_BYTES];
     uint8_t receive_key[LAB_KEY_BYTES];
@@ -36,6 +37,8 @@ struct lab_control {
     char message[LAB_MESSAGE_BYTES]; /* why the last call failed */
 };
 
+/* Does what has come on a connection, of which nothing is read yet, begin as a greeting does? */
+bool lab_control_greets(int fd);
 /* Greets, and learns whether the peer has the key and speaks as we do; all of it within the
  * timeout. fd becomes the control's own, also when this fails. 0, -EPROTO (other protocol), -EACCES
  * (other key), -EPIPE (gone), -ETIMEDOUT. */
@@ -53,6 +56,8 @@ int lab_control_hear(struct lab_control *c, const char *type, json_t **out);
 bool lab_control_pending(const struct lab_control *c, int wait_ms);
 /* Tells the peer, if it does not know it yet, why nothing more will come. */
 void lab_control_give_up(struct lab_control *c, const char *why);
+/* The same, for that somebody else has come before: nothing is wrong with the peer. */
+void lab_control_refuse(struct lab_control *c, const char *why);
 
 /* Members of a message: false and c->message when it is missing or outside. */
 bool lab_control_number(struct lab_control *c, const json_t *object, const char *name, uint64_t max,

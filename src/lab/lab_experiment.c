@@ -77,7 +77,8 @@ static int run_trial(struct lab_try *x, json_t **result)
         error = lab_session_join(e, &x->q, NULL);
     lab_side_begin(&x->side, NULL, 0);
     lab_patience_init(&x->patience);
-    x->begun_ns = lab_now_ns();
+    x->begun_ns = x->batches.since_ns = lab_now_ns();
+    x->batch_rounds = 1;
     if (error == 0)
         error = e->serving ? k->target(x) : k->source(x);
     x->elapsed_ns = lab_now_ns() - x->begun_ns;
@@ -105,6 +106,14 @@ static double cpu_a_message(const json_t *source, const json_t *target, double m
     return messages > 0 ? sum / messages : 0;
 }
 
+static json_t *batches_json(const struct lab_batches *b)
+{
+    json_t *all = json_array();
+    for (unsigned i = 0; i < b->count; i++)
+        json_array_append_new(all, json_integer((json_int_t)b->ns[i]));
+    return all;
+}
+
 static json_t *trial_json(const struct lab_try *x, const json_t *source, json_t *target)
 {
     const struct lab_variant *v = variant_of(x->t);
@@ -120,6 +129,8 @@ static json_t *trial_json(const struct lab_try *x, const json_t *source, json_t 
     }
     if (x->hist.samples > 0)
         json_object_set_new(o, "latency", lab_record_hist(&x->hist));
+    if (x->batches.count > 0)
+        json_object_set_new(o, "batches_ns", batches_json(&x->batches));
     return o;
 }
 

@@ -243,7 +243,7 @@ int lab_tell_rounds(struct lab_try *x, enum lab_tell how, bool look)
     const struct tell t = {x, how, look};
     if (x->e->serving)
         return answer_rounds(&t);
-    for (; lab_try_more(x); x->done++) {
+    for (; lab_try_more(x); lab_try_over(x)) {
         make(&t, x->done);
         uint64_t start = lab_now_ns();
         int n = tell(&t, x->done);

@@ -165,7 +165,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case OPTION_LAST:
         h->filter.last = parse_count(arg);
         if (h->filter.last < 0)
-            argp_error(state, "--last: '%s' is no number of runs", arg);
+            argp_error(state, "--last: '%s' is no number of runs; allowed are 1 and more", arg);
         return 0;
     case OPTION_HOST:
         h->filter.host = arg;
@@ -186,7 +186,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (h->remove && h->words_count == 0)
-            argp_error(state, "--remove: which runs?");
+            argp_error(state, "--remove: which runs? Name them: numbers, last or previous");
+        if (h->remove && (h->json != NULL || h->html != NULL))
+            argp_error(state, "--remove: writes nothing: goes without --json and --html");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -240,6 +242,10 @@ static int find_runs(struct history *h)
         }
         if (h->runs[i] < 0)
             return complain(EXIT_USAGE, "'%s' is no run: a number, last or previous", word);
+        for (unsigned k = 0; k < i && h->remove; k++)
+            if (h->runs[k] == h->runs[i])
+                return complain(EXIT_USAGE, "run %lld is named twice, by '%s' and '%s'",
+                                (long long)h->runs[i], h->words[k], word);
     }
     return 0;
 }
@@ -456,11 +462,10 @@ static int show_runs(struct history *h)
 
 static int remove_runs(struct history *h)
 {
-    for (unsigned i = 0; i < h->words_count; i++) {
-        if (lab_store_remove(&h->store, h->runs[i]) != 0)
-            return complain(EXIT_UNAVAILABLE, "%s", h->store.message);
+    if (lab_store_remove(&h->store, h->runs, h->words_count) != 0)
+        return complain(EXIT_UNAVAILABLE, "%s; nothing is removed", h->store.message);
+    for (unsigned i = 0; i < h->words_count; i++)
         printf("run %lld is removed\n", (long long)h->runs[i]);
-    }
     return 0;
 }
 

@@ -19,9 +19,8 @@ enum { MOST_BYTES = 256 /* that are looked at */ };
 
 void lab_lobby_turn_away(const struct lab_lobby *l, int fd, const char *why)
 {
-    char who[LAB_WHO_BYTES];
     if (l->turned_away != NULL)
-        l->turned_away(lab_net_who(fd, who), why);
+        l->turned_away(l->who, why);
     close(fd);
 }
 
@@ -33,22 +32,30 @@ static void set_enough(int fd, int bytes)
 static int leave_seat(struct lab_lobby *l, unsigned i)
 {
     int fd = l->seat[i].fd;
+    memcpy(l->who, l->seat[i].who, sizeof(l->who));
     l->count--;
     memmove(&l->seat[i], &l->seat[i + 1], (l->count - i) * sizeof(l->seat[0]));
     return fd;
 }
 
 /* Where all seats are taken, who has sat longest goes. */
+static void seat(struct lab_lobby *l, int fd, const char who[LAB_WHO_BYTES], uint64_t came_ns)
+{
+    if (l->count == LAB_LOBBY_SEATS)
+        lab_lobby_turn_away(l, leave_seat(l, 0), "too many others wait");
+    set_enough(fd, (int)l->bytes);
+    l->seat[l->count].fd = fd;
+    l->seat[l->count].came_ns = came_ns;
+    memcpy(l->seat[l->count++].who, who, LAB_WHO_BYTES);
+}
+
 static int seat_next(struct lab_lobby *l, char message[LAB_MESSAGE_BYTES])
 {
     int fd = lab_net_accept(l->listener, 1, message);
     if (fd < 0)
         return fd == -ETIMEDOUT ? 0 : fd; /* it has hung up before we came to it */
-    if (l->count == LAB_LOBBY_SEATS)
-        lab_lobby_turn_away(l, leave_seat(l, 0), "too many others wait");
-    set_enough(fd, (int)l->bytes);
-    l->seat[l->count].fd = fd;
-    l->seat[l->count++].came_ns = lab_now_ns();
+    char who[LAB_WHO_BYTES];
+    seat(l, fd, lab_net_who(fd, who), lab_now_ns());
     return 0;
 }
 
@@ -88,17 +95,30 @@ static int look_around(struct lab_lobby *l)
     return -1;
 }
 
-static bool wait_for_any(const struct lab_lobby *l, uint64_t until_ns)
+/* How long poll() may wait; -1: for ever, for there is nobody who may sit too long. */
+static int patience_ms(const struct lab_lobby *l, uint64_t until_ns)
 {
-    enum { LOOK_MS = 500 }; /* for who has sat too long */
-    struct pollfd all[LAB_LOBBY_SEATS + 1] = {
-        {.fd = l->listener, .events = POLLIN}
+    enum { LOOK_MS = 500 };
+    if (l->count == 0 && until_ns == UINT64_MAX)
+        return -1;
+    uint64_t now = lab_now_ns(), left_ms = until_ns > now ? (until_ns - now) / 1000000 + 1 : 0;
+    return left_ms < LOOK_MS ? (int)left_ms : LOOK_MS;
+}
+
+/* 1: somebody knocks; 0: nobody; -ECANCELED. */
+static int wait_for_any(const struct lab_lobby *l, uint64_t until_ns)
+{
+    enum { LISTENER, WAKE, SEATS };
+    struct pollfd all[SEATS + LAB_LOBBY_SEATS] = {
+        [LISTENER] = {.fd = l->listener,                     .events = POLLIN},
+        [WAKE] = {.fd = l->wake != NULL ? *l->wake : -1, .events = POLLIN},
     };
     for (unsigned i = 0; i < l->count; i++)
-        all[i + 1] = (struct pollfd){.fd = l->seat[i].fd, .events = POLLIN | POLLRDHUP};
-    uint64_t now = lab_now_ns(), left_ms = until_ns > now ? (until_ns - now) / 1000000 + 1 : 0;
-    poll(all, l->count + 1, left_ms < LOOK_MS ? (int)left_ms : LOOK_MS);
-    return (all[0].revents & POLLIN) != 0;
+        all[SEATS + i] = (struct pollfd){.fd = l->seat[i].fd, .events = POLLIN | POLLRDHUP};
+    poll(all, SEATS + l->count, patience_ms(l, until_ns));
+    if ((all[WAKE].revents & POLLIN) != 0)
+        return -ECANCELED;
+    return (all[LISTENER].revents & POLLIN) != 0;
 }
 
 int lab_lobby_next(struct lab_lobby *l, uint64_t timeout_ns, char message[LAB_MESSAGE_BYTES])
@@ -113,10 +133,24 @@ int lab_lobby_next(struct lab_lobby *l, uint64_t timeout_ns, char message[LAB_ME
                      lab_net_port(l->listener));
             return -ETIMEDOUT;
         }
-        int error = wait_for_any(l, until_ns) ? seat_next(l, message) : 0;
-        if (error != 0)
-            return error;
+        int n = wait_for_any(l, until_ns);
+        if (n > 0)
+            n = seat_next(l, message);
+        if (n < 0)
+            return n;
     }
+}
+
+void lab_lobby_move(struct lab_lobby *here, struct lab_lobby *there)
+{
+    for (unsigned i = 0; i < there->count; i++)
+        seat(here, there->seat[i].fd, there->seat[i].who, there->seat[i].came_ns);
+    there->count = 0;
+}
+
+void lab_lobby_return(struct lab_lobby *l, int fd, struct lab_lobby *there)
+{
+    seat(there, fd, l->who, lab_now_ns());
 }
 
 void lab_lobby_close(struct lab_lobby *l)

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "lab/lab_clock.h"
+#include "lab/lab_door.h"
 #include "lab/lab_history.h"
 #include "lab/lab_html.h"
 #include "lab/lab_hub.h"
@@ -32,7 +33,7 @@
 #include "lab/lab_verdict.h"
 
 /* As <sysexits.h> names them, and as the program `verbena` has them. */
-enum { EXIT_USAGE = 64, EXIT_UNAVAILABLE = 69, EXIT_FAILED = 70 };
+enum { EXIT_USAGE = 64, EXIT_UNAVAILABLE = 69, EXIT_FAILED = 70, EXIT_BUSY = 75 };
 
 enum { OPTION_BASE = 256, MAX_OPTIONS = 64 };
 
@@ -44,11 +45,13 @@ static int __attribute__((format(printf, 2, 3))) complain(int code, const char *
 {
     va_list args;
     fflush(stdout);
+    flockfile(stderr); /* who answers the door says so by this, too */
     fprintf(stderr, "verbena lab%s: ", role);
     va_start(args, format);
     vfprintf(stderr, format, args);
     va_end(args);
     fputc('\n', stderr);
+    funlockfile(stderr);
     return code;
 }
 
@@ -237,7 +240,7 @@ static int drive(int fd, const uint8_t key[LAB_KEY_BYTES])
     if (error == 0)
         error = lab_session_drive(&end, &run, show_progress);
     end_progress();
-    int code = EXIT_UNAVAILABLE;
+    int code = end.control.busy ? EXIT_BUSY : EXIT_UNAVAILABLE;
     if (error == 0)
         code = report(&run, NULL);
     else if (run.count > 0 || json_array_size(run.experiments) > 0)
@@ -257,7 +260,12 @@ static void tell_turned_away(const char *who, const char *why)
 /* timeout 0: waits for ever. */
 static int serve(const uint8_t key[LAB_KEY_BYTES], uint64_t timeout_ns)
 {
+    static struct lab_door door;
     end.turned_away = tell_turned_away;
+    if (role[0] == '\0') { /* nobody else knows the key of a local run */
+        memcpy(door.key, key, sizeof(door.key));
+        end.door = &door;
+    }
     int error = lab_session_accept(&end, key, timeout_ns);
     if (error == 0)
         error = lab_session_serve(&end);

@@ -83,8 +83,12 @@ static double spread_of_samples(const json_t *m)
 
 double lab_noise_effective(const json_t *c, const json_t *measure)
 {
-    double samples = number(measure, "samples"), messages = number(c, "messages");
+    bool trial = json_object_get(c, "variant") != NULL; /* of an experiment: it has rounds */
+    double samples = number(measure, "samples"), messages = trial ? samples : number(c, "messages");
     double wide, between = spread_of_batches(c, &wide), within = spread_of_samples(measure);
+    if (between < 0 && trial)
+        return fmin(samples,
+                    1); /* of an older version: nobody knows what they waited for together */
     if (between < 0) {
         double depth = fmax(1, number(c, "depth")) * fmax(1, number(c, "qps"));
         return fmin(samples, fmax(1, samples / depth));

@@ -25,8 +25,8 @@ enum lab_mark { LAB_MARK_NONE, LAB_MARK_BETTER, LAB_MARK_WORSE, LAB_MARK_SAME, L
 const char *lab_noise_mark_name(enum lab_mark m);
 
 /* How many of a measure's samples count: messages that wait for the same thing tell the same, as do
- * those that are under way at once. Told by the case's batches; without those each message under
- * way is the same. */
+ * those that are under way at once. Told by the batches of the case or trial; without those each
+ * message of a case that is under way is the same, and those of a trial are one. */
 double lab_noise_effective(const json_t *c, const json_t *measure);
 /* Of the samples at and beside the share's place in order. effective: how many of them count. */
 struct lab_figure lab_noise_quantile(const json_t *measure, const char *name, double share,

@@ -16,6 +16,7 @@
 
 #include "lab/lab_buffers.h"
 #include "lab/lab_cm.h"
+#include "lab/lab_door.h"
 #include "lab/lab_experiment.h"
 #include "lab/lab_lanes.h"
 #include "lab/lab_net.h"
@@ -179,12 +180,15 @@ static bool has_word(int fd, const char *text)
            memcmp(got, text, sizeof(got)) == 0;
 }
 
-/* Whoever else connects meanwhile is turned away. */
+/* Whoever else connects meanwhile is turned away, unless it greets. */
 static int await_word(struct lab_end *e, const char *text)
 {
     struct lab_lobby lobby = lobby_of(e, WORD_BYTES);
     uint64_t now, until_ns = lab_now_ns() + e->settings.timeout_ns;
     int fd = -ETIMEDOUT;
+    if (e->door != NULL)
+        lab_door_halt(e->door, &e->lobby);
+    lab_lobby_move(&lobby, &e->lobby); /* it may have come already */
     snprintf(e->message, sizeof(e->message), "the TCP connection of the baseline does not come");
     while ((now = lab_now_ns()) < until_ns) {
         fd = lab_lobby_next(&lobby, until_ns - now, e->message);
@@ -193,7 +197,7 @@ static int await_word(struct lab_end *e, const char *text)
         lab_lobby_turn_away(&lobby, fd, "it is not the baseline's connection");
         fd = -ETIMEDOUT;
     }
-    lab_lobby_close(&lobby);
+    lab_lobby_move(&e->lobby, &lobby);
     return fd;
 }
 
@@ -247,24 +251,43 @@ int lab_session_open(struct lab_end *e, int fd, const uint8_t key[LAB_KEY_BYTES]
     return error == 0 ? get_ready(e) : error;
 }
 
+static int keep_door(struct lab_end *e, bool keeps_others)
+{
+    return e->door == NULL
+               ? 0
+               : lab_door_keep(e->door, &e->lobby, e->control.fd, keeps_others, e->message);
+}
+
+/* From now on whoever else greets is answered; until the baseline's connection is here it may be
+ * any other one. */
+static int get_ready_at_door(struct lab_end *e)
+{
+    int error = keep_door(e, true);
+    if (error == 0)
+        error = get_ready(e);
+    if (e->door != NULL)
+        lab_door_halt(e->door, &e->lobby);
+    return error == 0 ? keep_door(e, false) : error;
+}
+
 int lab_session_accept(struct lab_end *e, const uint8_t key[LAB_KEY_BYTES], uint64_t timeout_ns)
 {
-    struct lab_lobby lobby = lobby_of(e, LAB_GREETING_BYTES);
+    struct lab_lobby *lobby = &e->lobby;
     int error = -EACCES, fd = 0;
     e->data = -1;
-    while (error != 0 && (fd = lab_lobby_next(&lobby, timeout_ns, e->message)) >= 0) {
-        error = lab_control_open(&e->control, fd, e->serving, key, lobby.limit_ns);
+    *lobby = lobby_of(e, LAB_GREETING_BYTES);
+    while (error != 0 && (fd = lab_lobby_next(lobby, timeout_ns, e->message)) >= 0) {
+        error = lab_control_open(&e->control, fd, e->serving, key, lobby->limit_ns);
         if (error != 0 && e->control.greeted)
             break; /* the peer, with another key or version, or gone */
         if (error != 0) {
             e->control.fd = -1; /* turned away with its reason, and not by closing the control */
-            lab_lobby_turn_away(&lobby, fd, e->control.message);
+            lab_lobby_turn_away(lobby, fd, e->control.message);
             lab_control_close(&e->control);
         }
     }
-    lab_lobby_close(&lobby);
     error = fd < 0 ? fd : from_control(e, error);
-    return error == 0 ? get_ready(e) : error;
+    return error == 0 ? get_ready_at_door(e) : error;
 }
 
 void lab_session_close(struct lab_end *e, bool failed)
@@ -277,6 +300,9 @@ void lab_session_close(struct lab_end *e, bool failed)
         close(e->data);
     e->data = -1;
     lab_control_close(&e->control);
+    if (e->door != NULL)
+        lab_door_leave(e->door, &e->lobby);
+    lab_lobby_close(&e->lobby);
 }
 
 int lab_session_prefer_peer(struct lab_end *e, int error)

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/lab_number.h"
+
 enum kind { COUNT, BYTES, COUNTS, SIZES, CHOICE, CHOICES, TIME, RATE, RATIO, TEXT, GID };
 
 static const char *const op_names[] = {"write", "write-imm", "read", "send", "atomic", NULL};
@@ -43,44 +45,44 @@ struct rule {
 #define OUTPUTS   (LAB_ROLE_PATH | LAB_ROLE_EXPERIMENT | MEASURES)
 
 const struct lab_setting lab_setting_table[] = {
-    {"op",           "LIST",    "Operations, of write, write-imm, read, send, atomic",                    true,  PATH          },
-    {"transport",    "NAME",    "rc, uc or ud",                                                           true,  PATH          },
-    {"size",         "LIST",    "Bytes of a message, for example 64,4KiB,1MiB",                           true,  ALL           },
-    {"depth",        "LIST",    "How many messages are under way at once",                                true,  ANY           },
-    {"offset",       "LIST",    "Where in its slot a message begins",                                     true,  PATH          },
-    {"qps",          "LIST",    "Queue pairs at once, each with messages of its own",                     true,  ANY           },
-    {"threads",      "LIST",    "Threads of each end that drive them",                                    true,  ANY           },
-    {"numa",         "LIST",    "Slots near the thread and the device, or far: any, near, far",           true,  ANY           },
-    {"slots",        "N",       "Slots of the pool",                                                      true,  PATH          },
-    {"slot-bytes",   "BYTES",   "Size of a slot",                                                         true,  PATH          },
-    {"iterations",   "N",       "Messages that are measured, for each case; 0: 1000, or 128 MiB of them",
-     true,                                                                                                       TRIED         },
-    {"warmup",       "N",       "Messages before those",                                                  true,  ANY           },
-    {"signal-every", "N",       "One work request in N asks for a completion",                            true,  ANY           },
+    {"op",           "LIST",           "Operations, of write, write-imm, read, send, atomic",                    true,  PATH          },
+    {"transport",    "NAME",           "rc, uc or ud",                                                           true,  PATH          },
+    {"size",         "LIST",           "Bytes of a message, for example 64,4KiB,1MiB",                           true,  ALL           },
+    {"depth",        "LIST",           "How many messages are under way at once",                                true,  ANY           },
+    {"offset",       "LIST",           "Where in its slot a message begins",                                     true,  PATH          },
+    {"qps",          "LIST",           "Queue pairs at once, each with messages of its own",                     true,  ANY           },
+    {"threads",      "LIST",           "Threads of each end that drive them",                                    true,  ANY           },
+    {"numa",         "LIST",           "Slots near the thread and the device, or far: any, near, far",           true,  ANY           },
+    {"slots",        "N",              "Slots of the pool",                                                      true,  PATH          },
+    {"slot-bytes",   "BYTES",          "Size of a slot",                                                         true,  PATH          },
+    {"iterations",   "N",              "Messages that are measured, for each case; 0: 1000, or 128 MiB of them",
+     true,                                                                                                              TRIED         },
+    {"warmup",       "N",              "Messages before those",                                                  true,  ANY           },
+    {"signal-every", "N",              "One work request in N asks for a completion",                            true,  ANY           },
     {"buffers",      "LIST",
-     "Where copies hide: of direct, bounce, gather, temporary, pool, inline, register",                   true,  PATH          },
-    {"wait",         "HOW",     "poll, or event: sleep until the device wakes us",                        true,  PATH          },
-    {"connect",      "HOW",     "control: by what both ends tell; cm: by librdmacm",                      true,  PATH          },
-    {"baseline",     "on",      "The same over TCP, and memcpy: on or off",                               true,  ANY           },
-    {"timeout",      "TIME",    "Give up when nothing moves for so long",                                 true,  ALL           },
-    {"retry",        "TIME",    "uc and ud: send again what is not acknowledged for so long",             true,  PATH          },
-    {"plant",        "FAULT",   "Prove the detectors: wrong-data, stale-data or early-reuse",             true,  ANY           },
-    {"experiment",   "LIST",    "Experiments: torn, flag, bare; or none",                                 true,  BESIDE        },
-    {"path",         "on",      "",                                                                       true,  0             },
-    {"device",       "NAME",    "RDMA device; else the one of the address in use",                        false, ALL           },
-    {"gid-index",    "N",       "Entry of its GID table",                                                 false, ALL           },
-    {"key",          "FILE",    "The key that both ends share; `lab key FILE' makes one",                 false, REMOTE        },
-    {"peer",         "HOST",    "Where `lab serve' runs",                                                 false, SOURCES       },
-    {"listen",       "ADDRESS", "Be reached by this address only",                                        false, LAB_ROLE_SERVE},
-    {"port",         "N",       "TCP port of the control connection",                                     false, REMOTE        },
-    {"network",      "PREFIX",  "Ranks reach one another by addresses of it only",                        false, LAB_ROLE_RANKS},
-    {"json",         "FILE",    "Write the record of the run to FILE; - is standard output",              false, OUTPUTS       },
-    {"html",         "FILE",    "Write the report with charts to FILE",                                   false, OUTPUTS       },
-    {"db",           "FILE",    "Keep the run in this history, not the user's; none: in none",            false, OUTPUTS       },
-    {"max-p99",      "TIME",    "Fail when the 99th percentile of a measure is above",                    false, MEASURES      },
-    {"min-gbps",     "GBPS",    "Fail when the throughput of a case is below",                            false, MEASURES      },
-    {"min-ratio",    "RATIO",   "Fail when the throughput of a case is below so many times TCP's",        false,
-     MEASURES                                                                                                                  },
+     "Where copies hide: of direct, bounce, gather, temporary, pool, inline, register",                          true,  PATH          },
+    {"wait",         "HOW",            "poll, or event: sleep until the device wakes us",                        true,  PATH          },
+    {"connect",      "HOW",            "control: by what both ends tell; cm: by librdmacm",                      true,  PATH          },
+    {"baseline",     "on",             "The same over TCP, and memcpy: on or off",                               true,  ANY           },
+    {"timeout",      "TIME",           "Give up when nothing moves for so long",                                 true,  ALL           },
+    {"retry",        "TIME",           "uc and ud: send again what is not acknowledged for so long",             true,  PATH          },
+    {"plant",        "FAULT",          "Prove the detectors: wrong-data, stale-data or early-reuse",             true,  ANY           },
+    {"experiment",   "LIST",           "Experiments: torn, flag, bare; or none",                                 true,  BESIDE        },
+    {"path",         "on",             "",                                                                       true,  0             },
+    {"device",       "NAME",           "RDMA device; else the one of the address in use",                        false, ALL           },
+    {"gid-index",    "N",              "Entry of its GID table",                                                 false, ALL           },
+    {"key",          "FILE",           "The key that both ends share; `lab key FILE' makes one",                 false, REMOTE        },
+    {"peer",         "HOST[:PORT]",    "Where `lab serve' runs",                                                 false, SOURCES       },
+    {"listen",       "ADDRESS[:PORT]", "Be reached by this address only",                                        false, LAB_ROLE_SERVE},
+    {"port",         "N",              "TCP port of the control connection",                                     false, REMOTE        },
+    {"network",      "PREFIX",         "Ranks reach one another by addresses of it only",                        false, LAB_ROLE_RANKS},
+    {"json",         "FILE",           "Write the record of the run to FILE; - is standard output",              false, OUTPUTS       },
+    {"html",         "FILE",           "Write the report with charts to FILE",                                   false, OUTPUTS       },
+    {"db",           "FILE",           "Keep the run in this history, not the user's; none: in none",            false, OUTPUTS       },
+    {"max-p99",      "TIME",           "Fail when the 99th percentile of a measure is above",                    false, MEASURES      },
+    {"min-gbps",     "GBPS",           "Fail when the throughput of a case is below",                            false, MEASURES      },
+    {"min-ratio",    "RATIO",          "Fail when the throughput of a case is below so many times TCP's",        false,
+     MEASURES                                                                                                                         },
 };
 
 static const struct rule rules[] = {
@@ -159,74 +161,6 @@ int lab_settings_find(const char *name)
     return -1;
 }
 
-struct unit {
-    const char *name;
-    uint64_t factor;
-};
-
-static const struct unit byte_units[] = {
-    {"KiB", 1 << 10},
-    {"MiB", 1 << 20},
-    {"k",   1 << 10},
-    {"M",   1 << 20},
-    {"B",   1      },
-    {"",    1      },
-    {NULL,  0      },
-};
-static const struct unit time_units[] = {
-    {"ns", 1         },
-    {"us", 1000      },
-    {"ms", 1000000   },
-    {"s",  1000000000},
-    {NULL, 0         },
-};
-static const struct unit no_units[] = {
-    {"",   1},
-    {NULL, 0}
-};
-static const struct unit rate_units[] = {
-    {"",   1000000},
-    {NULL, 0      }
-};
-static const struct unit ratio_units[] = {
-    {"",   1000000},
-    {"x",  1000000},
-    {NULL, 0      }
-};
-
-/* A number with up to six decimals and a unit, the whole of text[0..n); false when it is something
- * else, is no whole multiple of what is counted, or is too large. */
-static bool parse_number(const char *text, size_t n, const struct unit *units, uint64_t *out)
-{
-    uint64_t whole = 0, part = 0, scale = 1;
-    size_t at = 0;
-    for (; at < n && text[at] >= '0' && text[at] <= '9'; at++) {
-        whole = whole * 10 + (uint64_t)(text[at] - '0');
-        if (whole > 1ull << 40)
-            return false;
-    }
-    if (at == 0)
-        return false;
-    if (at < n && text[at] == '.') {
-        size_t first = ++at;
-        for (; at < n && text[at] >= '0' && text[at] <= '9' && scale < 1000000; at++) {
-            part = part * 10 + (uint64_t)(text[at] - '0');
-            scale *= 10;
-        }
-        if (at == first)
-            return false;
-    }
-    for (; units->name != NULL; units++) {
-        if (strlen(units->name) != n - at || strncmp(units->name, text + at, n - at) != 0)
-            continue;
-        if (whole > UINT64_MAX / 2 / units->factor || part * units->factor % scale != 0)
-            return false;
-        *out = whole * units->factor + part * units->factor / scale;
-        return true;
-    }
-    return false;
-}
-
 static bool parse_name(const char *const *names, const char *text, size_t n, uint64_t *out)
 {
     for (uint64_t i = 0; names[i] != NULL; i++) {
@@ -238,23 +172,6 @@ static bool parse_name(const char *const *names, const char *text, size_t n, uin
     return false;
 }
 
-static const struct unit *units_of(enum kind kind)
-{
-    switch (kind) {
-    case BYTES:
-    case SIZES:
-        return byte_units;
-    case TIME:
-        return time_units;
-    case RATE:
-        return rate_units;
-    case RATIO:
-        return ratio_units;
-    default:
-        return no_units;
-    }
-}
-
 static void list_names(const char *const *names, char *out, size_t bytes)
 {
     size_t at = 0;
@@ -263,20 +180,20 @@ static void list_names(const char *const *names, char *out, size_t bytes)
         at += (size_t)snprintf(out + at, bytes - at, "%s%s", i > 0 ? ", " : "", names[i]);
 }
 
-static const char *example_of(enum kind kind)
+static enum lab_quantity quantity_of(enum kind kind)
 {
     switch (kind) {
     case BYTES:
     case SIZES:
-        return "a number of bytes such as 64, 4KiB or 1MiB";
+        return LAB_BYTES;
     case TIME:
-        return "a time such as 20us, 1.5ms or 10s";
+        return LAB_TIME;
     case RATE:
-        return "a number of Gbit/s such as 10 or 2.5";
+        return LAB_RATE;
     case RATIO:
-        return "a ratio such as 1.5";
+        return LAB_RATIO;
     default:
-        return "a whole number";
+        return LAB_PIECES;
     }
 }
 
@@ -295,17 +212,12 @@ static int parse_piece(unsigned place, const char *text, size_t n, uint64_t *out
         snprintf(message, LAB_MESSAGE_BYTES, "%s: '%.*s' is none of %s", name, width, text, names);
         return -EINVAL;
     }
-    if (!parse_number(text, n, units_of(r->kind), out)) {
-        snprintf(message, LAB_MESSAGE_BYTES, "%s: '%.*s' is not %s", name, width, text,
-                 example_of(r->kind));
-        return -EINVAL;
-    }
-    if (*out < r->min || *out > r->max) {
-        snprintf(message, LAB_MESSAGE_BYTES, "%s: %.*s is too %s", name, width, text,
-                 *out < r->min ? "small" : "large");
-        return -EINVAL;
-    }
-    return 0;
+    const struct lab_range range = {quantity_of(r->kind), r->min, r->max};
+    char why[LAB_NUMBER_BYTES];
+    if (lab_number_parse(&range, text, n, out, why))
+        return 0;
+    snprintf(message, LAB_MESSAGE_BYTES, "%s: %s%s", name, why, r->kind == GID ? ", or any" : "");
+    return -EINVAL;
 }
 
 static int parse_list(unsigned place, const char *text, struct lab_list *list, uint64_t *bits,
@@ -584,6 +496,45 @@ static int check_ways(const struct lab_settings *s, char message[LAB_MESSAGE_BYT
     return 0;
 }
 
+/* HOST:PORT, [IPV6]:PORT and [IPV6] become a host and the port. What has several colons and no
+ * brackets is an IPv6 address. */
+static int split_host(struct lab_settings *s, const char *name, char host[LAB_MAX_TEXT],
+                      char message[LAB_MESSAGE_BYTES])
+{
+    unsigned place = (unsigned)lab_settings_find("port");
+    const struct lab_range range = {LAB_PIECES, rules[place].min, rules[place].max};
+    char *close = strchr(host, ']'), *colon = strchr(host, ':'), why[LAB_NUMBER_BYTES];
+    bool brackets = host[0] == '[';
+    char *end = brackets ? close : colon; /* of the host */
+    uint64_t port;
+    if (!brackets && (colon == NULL || strchr(colon + 1, ':') != NULL))
+        return 0;
+    colon = brackets && close != NULL ? close + 1 : colon;
+    if (end == NULL || end == host + brackets || (colon[0] != ':' && colon[0] != '\0')) {
+        snprintf(message, LAB_MESSAGE_BYTES,
+                 "%s: '%s' is no host; allowed are HOST, HOST:PORT, [IPV6] and [IPV6]:PORT", name,
+                 host);
+        return -EINVAL;
+    }
+    if (colon[0] == ':') {
+        if (!lab_number_parse(&range, colon + 1, strlen(colon + 1), &port, why)) {
+            snprintf(message, LAB_MESSAGE_BYTES, "%s: port %s", name, why);
+            return -EINVAL;
+        }
+        if ((s->given >> place & 1) != 0 && s->port != port) {
+            snprintf(message, LAB_MESSAGE_BYTES,
+                     "%s: names port %llu and --port another one, %llu; say one of them", name,
+                     (unsigned long long)port, (unsigned long long)s->port);
+            return -EINVAL;
+        }
+        s->port = port;
+        s->given |= 1ull << place;
+    }
+    *end = '\0';
+    memmove(host, host + brackets, strlen(host + brackets) + 1);
+    return 0;
+}
+
 /* Depths that nobody asked for are those that the slots have room for. */
 static void fit_depths(struct lab_settings *s)
 {
@@ -633,7 +584,11 @@ int lab_settings_check(struct lab_settings *s, char message[LAB_MESSAGE_BYTES])
         return -EINVAL;
     }
     error = check_teams(s, message);
-    return error == 0 ? check_ways(s, message) : error;
+    if (error == 0)
+        error = check_ways(s, message);
+    if (error == 0)
+        error = split_host(s, "peer", s->peer, message);
+    return error == 0 ? split_host(s, "listen", s->listen, message) : error;
 }
 
 void lab_settings_for_path(struct lab_settings *s)

@@ -144,7 +144,8 @@ int lab_settings_set(struct lab_settings *s, unsigned place, const char *text,
 /* The text that lab_settings_set() would take. */
 void lab_settings_text(const struct lab_settings *s, unsigned place, char *out, unsigned bytes);
 /* What single settings cannot tell: do they go together? -EINVAL and a message, else 0. Operations
- * and sizes that were not asked for become those that the transport has. */
+ * and sizes that were not asked for become those that the transport has; a port in peer or listen
+ * becomes the port. */
 int lab_settings_check(struct lab_settings *s, char message[LAB_MESSAGE_BYTES]);
 /* Of many ranks: one operation, a small and a large size, unless others were asked for; and what is
  * left of that when all run at once: the largest case alone, without thresholds. */

@@ -608,10 +608,22 @@ json_t *lab_store_record(struct lab_store *s, int64_t run)
     return record;
 }
 
-int lab_store_remove(struct lab_store *s, int64_t run)
+static int remove_run(struct lab_store *s, int64_t run)
 {
     int error = put(s, "DELETE FROM runs WHERE run = ?", "i", run);
     if (error == 0 && sqlite3_changes(s->db) == 0)
         error = say(s, -ENOENT, "there is no run %lld in '%s'", (long long)run, s->file);
+    return error;
+}
+
+int lab_store_remove(struct lab_store *s, const int64_t *runs, unsigned count)
+{
+    int error = execute(s, "BEGIN IMMEDIATE");
+    for (unsigned i = 0; i < count && error == 0; i++)
+        error = remove_run(s, runs[i]);
+    if (error == 0)
+        error = execute(s, "COMMIT");
+    if (error != 0)
+        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
     return error;
 }

@@ -48,8 +48,8 @@ int lab_store_add(struct lab_store *s, const json_t *record, int64_t *run);
 json_t *lab_store_list(struct lab_store *s, const struct lab_filter *f);
 /* The record of a run with its number as "run"; NULL and s->message. */
 json_t *lab_store_record(struct lab_store *s, int64_t run);
-/* 0, -ENOENT, or another. */
-int lab_store_remove(struct lab_store *s, int64_t run);
+/* All of them or, where one is not there, none. 0, -ENOENT, or another. */
+int lab_store_remove(struct lab_store *s, const int64_t *runs, unsigned count);
 /* Is this case of a record asked for? */
 bool lab_filter_has(const struct lab_filter *f, const json_t *c);
 /* Are experiments? Not where certain cases are. */

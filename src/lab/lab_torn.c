@@ -117,7 +117,7 @@ static int source(struct lab_try *x)
             return n < 0 ? n : 0;
         lab_hist_add(&x->hist, lab_now_ns() - start);
         look_at(x);
-        x->done++;
+        lab_try_over(x);
     }
     return 0;
 }

@@ -17,6 +17,12 @@ bool lab_try_more(const struct lab_try *x)
     return x->done < x->t->rounds && (x->done == 0 || lab_now_ns() - x->begun_ns < LIMIT_NS);
 }
 
+void lab_try_over(struct lab_try *x)
+{
+    if (++x->done % x->batch_rounds == 0)
+        lab_batches_grow(&x->batches, &x->batch_rounds, lab_now_ns());
+}
+
 bool lab_try_late(const struct lab_try *x)
 {
     uint64_t limit = LIMIT_NS + (x->done > 0 ? 0 : x->e->settings.timeout_ns);

@@ -29,12 +29,14 @@ struct lab_try {
     struct lab_side side;
     struct lab_patience patience;
     unsigned spins;
-    bool told;            /* the target: the source has seen the end */
-    uint64_t begun_ns;    /* of the first round */
-    uint64_t heard_ns;    /* the target: when the source last said something; 0: not yet */
-    uint64_t elapsed_ns;  /* the source */
-    uint64_t done;        /* rounds */
-    struct lab_hist hist; /* the source */
+    bool told;                  /* the target: the source has seen the end */
+    uint64_t begun_ns;          /* of the first round */
+    uint64_t heard_ns;          /* the target: when the source last said something; 0: not yet */
+    uint64_t elapsed_ns;        /* the source */
+    uint64_t done;              /* rounds */
+    struct lab_batches batches; /* of rounds */
+    uint64_t batch_rounds;      /* in each */
+    struct lab_hist hist;       /* the source */
     uint64_t counts[LAB_TRIAL_COUNTS];
     char first[LAB_MESSAGE_BYTES]; /* of what the trial is about, in words */
 };
@@ -74,6 +76,8 @@ extern const struct lab_experiment_kind lab_torn, lab_flag, lab_bare;
 /* For the ends of trials; each 0 (or what is told) or -errno and e->message. */
 /* The source: another round? Not when there were enough, or for too long. */
 bool lab_try_more(const struct lab_try *x);
+/* A round is over. */
+void lab_try_over(struct lab_try *x);
 /* The source, within a round that may have no end: is it time to give it up? The first one has as
  * long as may pass without anything moving. */
 bool lab_try_late(const struct lab_try *x);

@@ -42,10 +42,26 @@ def demand(condition, text):
         raise Failed(text)
 
 
+def end_by_exception():
+    """Who tells this script to end ends it as an exception does: `with` blocks clean up, once."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+    def stop(number, _):
+        for each in numbers:
+            signal.signal(each, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    for number in numbers:
+        signal.signal(number, stop)
+
+
 class Tap:
-    """Counts cases and prints them; finish() gives the exit code."""
+    """Counts cases and prints them; finish() gives the exit code. Whoever has cases has to clean up,
+    so the script ends by an exception from now on.
+    """
 
     def __init__(self, prefix):
+        end_by_exception()
         self.prefix = prefix
         self.cases = 0
         self.failed = 0
@@ -459,12 +475,6 @@ def main(cases, isolated=True):
         isolate()
     name = os.path.basename(sys.argv[0])
     tap = Tap(name.removeprefix("test_").rpartition(".")[0])
-
-    def stop(number, _):
-        raise SystemExit(128 + number)  # `with` blocks clean up
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
     try:
         cases(tap)
     except Skip as reason:

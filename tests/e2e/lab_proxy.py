@@ -26,6 +26,7 @@ class Proxy:
         self.port = self.listener.getsockname()[1]
         self.thread = threading.Thread(target=self.work, daemon=True)
         self.end = socket.socketpair()
+        self.failure = None  # what went wrong in the thread; told when the `with` block is left
 
     def __enter__(self):
         self.thread.start()
@@ -36,12 +37,21 @@ class Proxy:
         self.thread.join(10)
         for s in (self.listener, self.end[1]):
             s.close()
+        if self.failure is not None:
+            raise self.failure
 
     def work(self):
+        self.links = {}  # socket: the other one, direction, bytes not handed on yet
+        try:
+            self.hand_on()
+        except Exception as failure:
+            self.failure = failure
+            self.close_all()
+
+    def hand_on(self):
         self.select = selectors.DefaultSelector()
         self.select.register(self.listener, selectors.EVENT_READ)
         self.select.register(self.end[1], selectors.EVENT_READ)
-        self.links = {}  # socket: the other one, direction, bytes not handed on yet
         self.control = None
         self.silent = False
         while True:
@@ -56,7 +66,11 @@ class Proxy:
 
     def open(self):
         run, _ = self.listener.accept()
-        serve = socket.create_connection(("127.0.0.1", self.serve_port), 10)
+        try:
+            serve = socket.create_connection(("127.0.0.1", self.serve_port), 10)
+        except OSError:
+            run.close()  # serve has ended: as without a proxy, run hears that nobody is there
+            return
         if self.control is None:
             self.control = (run, serve)
         for mine, other, direction in ((run, serve, FROM_RUN), (serve, run, FROM_SERVE)):

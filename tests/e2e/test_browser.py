@@ -3,6 +3,9 @@
 """The eyes of the report tests (browser.py): each fault of a page is seen, a good page has none."""
 
 import os
+import re
+import signal
+import socket
 import sys
 import tempfile
 
@@ -75,10 +78,47 @@ def all_pages(tap, folder):
             tap.run(name, page, browser, folder, name, want, parts)
 
 
+OPENS = """import sys
+sys.path.insert(0, sys.argv[1])
+import browser, e2e
+e2e.Tap("nobody")
+with browser.Browser() as b:
+    print(b.home.name, flush=True)
+    sys.stdin.read()
+"""
+
+
+def processes_with(word):
+    """What has it on its command line, but for zombies."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                found += [pid] if word.encode() in file.read() else []
+        except OSError:
+            pass  # it has ended
+    return found
+
+
+def told_to_end(number):
+    """A script that gets a signal leaves neither its browser nor the browser's folder."""
+    own, other = socket.socketpair()
+    with own, other, e2e.Process([sys.executable, "-c", OPENS, os.path.dirname(__file__)],
+                                 stdin=other) as script:
+        home = e2e.wait_until(lambda: re.match(r"(/.+)\n", script.text()), 60, "a browser")[1]
+        demand(processes_with(home), f"no browser in {home}")
+        script.popen.send_signal(number)
+        demand(script.wait(60) == 128 + number, script.both())
+        demand(not os.path.exists(home), f"{home} is left")
+        e2e.wait_until(lambda: not processes_with(home), 10, f"the browser of {home} to end")
+
+
 def main():
     tap = e2e.Tap("browser")
     with tempfile.TemporaryDirectory(prefix="test-browser-") as folder:
-        tap.run("one_session", all_pages, tap, folder)
+        if tap.run("one_session", all_pages, tap, folder):
+            tap.run("terminated", told_to_end, signal.SIGTERM)
+            tap.run("interrupted", told_to_end, signal.SIGINT)
     return tap.finish()
 
 

@@ -369,6 +369,32 @@ def strangers_of_the_baseline():
         peer.socket.close()
 
 
+def busy():
+    """Whoever else comes while a run is under way is told with whom and since when, and ends with a
+    status of its own; who has another key learns nothing of that. The run goes on."""
+    says = r"`lab serve' is busy with another peer, 127\.0\.0\.1 port \d+, since [-0-9]+ [0-9:]+ UTC"
+    other = os.path.join(scratch().name, "other-key")
+    lab("key", other)
+    for index in (3, 8):  # at once, and amid the cases
+        with Server() as server:
+            def others(frame, server=server):
+                for command in ("run", "path", "experiment"):
+                    words = [e2e.VERBENA, "lab", command, "--key", key(), "--timeout", "20s"]
+                    words += ["--peer", f"127.0.0.1:{server.port}"]
+                    status, out, err = e2e.run(words, LIMIT_SECONDS)
+                    demand(status == 75 and re.search(says, err) and not out, f"{status} {err}{out}")
+                words = ["run", "--key", other, "--peer", f"127.0.0.1:{server.port}"]
+                _, err = lab(*words, status=69)
+                demand("the peer's key is not ours" in err and "busy" not in err, err)
+                return frame
+            with Proxy(server.port, FROM_RUN, index, others) as proxy:
+                status, out, err = e2e.run(run(proxy.port, *LITTLE), 2 * LIMIT_SECONDS)
+                demand(status == 0 and "Verdict: passed" in out, f"{status} {err}{out}")
+            server.ends(0, "is turned away: `lab serve' is busy")
+            away = server.process.both().count("is turned away: ")
+            demand(away == 4, f"{away} turned away:\n{server.process.both()}")
+
+
 def no_baseline():
     """Nobody comes for it."""
     with Server() as server:
@@ -567,6 +593,7 @@ def cases(tap):
     one("garbage_after_greeting", garbage_after_greeting,
         b"verb-lab" + struct.pack(">II", 1, 0) + b"\xff" * 999, "the peer sent no message")
     one("strangers_of_the_baseline", strangers_of_the_baseline)
+    one("busy", busy)
     one("no_baseline", no_baseline)
     one("full_disk_json", full_disk, "--json", ("4k", "1m"), 1)
     one("full_disk_html", full_disk, "--html", ("4k", "64k", "256k", "8m"), 1)

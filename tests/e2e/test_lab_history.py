@@ -193,6 +193,15 @@ def broken_off():
 
 
 def removed():
+    before = listed()
+    for words, status, text in (
+        (["1", "1"], 64, "run 1 is named twice, by '1' and '1'"),
+        (["1", "last", "4"], 64, "run 4 is named twice, by 'last' and '4'"),
+        (["1", "99"], 69, "nothing is removed"),
+        (["1", "--json", "-"], 64, "goes without --json and --html"),
+    ):
+        _, err = history("--remove", *words, status=status)
+        demand(text in err and listed() == before, f"{words}: {err}")
     history("--remove", "2", "previous")
     demand([r["run"] for r in listed()] == [1, 4], f"{listed()}")
     _, err = history("--remove", "2", status=69)

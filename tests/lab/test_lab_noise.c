@@ -17,7 +17,7 @@
 
 #include "lab/lab_record.h"
 
-enum { WARMUP = 16, PAIRS = 200, FEW_PAIRS = 60 };
+enum { WARMUP = 16, SPELL = 25, PAIRS = 200, FEW_PAIRS = 60 };
 
 static uint64_t random_state;
 
@@ -32,6 +32,7 @@ enum kind {
     EXPONENTIAL,
     TAILED,    /* one in 50 takes 30 times as long */
     CLUSTERED, /* as many as are under way wait together */
+    SPELLS,    /* a trial, one by one, of which some after each other are alike */
 };
 
 /* The case of a run with so many messages, one after the other, each factor times as long. */
@@ -40,12 +41,17 @@ static json_t *made_case(enum kind kind, uint64_t messages, unsigned depth, doub
     struct lab_hist *h = calloc(1, sizeof(*h));
     struct lab_batches b = {0};
     double now_ns = 1, begun_ns = 0, ns = 0;
+    uint64_t alike = kind == CLUSTERED ? depth : kind == SPELLS ? SPELL : 1, each = 1;
     for (uint64_t i = 0; i < messages + WARMUP; i++) {
-        if (i == WARMUP)
+        if (i == WARMUP) {
             begun_ns = now_ns;
-        if (i >= WARMUP && lab_batches_due(i - WARMUP, messages))
+            b.since_ns = kind == SPELLS ? (uint64_t)now_ns : 0;
+        } else if (i > WARMUP && kind == SPELLS && (i - WARMUP) % each == 0) {
+            lab_batches_grow(&b, &each, (uint64_t)now_ns);
+        }
+        if (i >= WARMUP && kind != SPELLS && lab_batches_due(i - WARMUP, messages))
             lab_batches_end(&b, (uint64_t)now_ns);
-        if (kind != CLUSTERED || i % depth == 0)
+        if (i % alike == 0)
             ns = factor * 10000 * (1 - log(chance()));
         if (kind == TAILED && chance() < 0.02)
             ns *= 30;
@@ -53,13 +59,18 @@ static json_t *made_case(enum kind kind, uint64_t messages, unsigned depth, doub
             lab_hist_add(h, (uint64_t)ns);
         now_ns += ns / depth;
     }
-    lab_batches_end(&b, (uint64_t)now_ns);
+    if (kind != SPELLS)
+        lab_batches_end(&b, (uint64_t)now_ns);
     json_t *batches = json_array(), *measure = lab_record_hist(h);
     for (unsigned i = 0; i < b.count; i++)
         json_array_append_new(batches, json_integer((json_int_t)b.ns[i]));
     json_t *c = json_pack("{s:I,s:i,s:f,s:o,s:[o]}", "messages", (json_int_t)messages, "depth",
                           (int)depth, "gbps", (double)messages * 1e5 / (now_ns - begun_ns),
                           "batches_ns", batches, "measures", measure);
+    if (kind == SPELLS) {
+        json_object_set_new(c, "variant", json_string("a way"));
+        json_object_del(c, "messages");
+    }
     free(h);
     return c;
 }
@@ -109,6 +120,8 @@ static void lab_noise_mark__by_chance_hardly_ever(void **state)
         {TAILED,      1000, 1 },
         {CLUSTERED,   200,  16},
         {CLUSTERED,   1000, 16},
+        {SPELLS,      1000, 1 },
+        {SPELLS,      3000, 1 },
     };
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         unsigned counts[FIGURES][LAB_MARK_UNKNOWN + 1];
@@ -133,6 +146,7 @@ static void lab_noise_mark__finds_twice_as_slow(void **state)
         {EXPONENTIAL, 4000, 1,  {100, 95, 99}},
         {TAILED,      4000, 1,  {100, 0, 95} },
         {CLUSTERED,   8000, 16, {95, 0, 95}  },
+        {SPELLS,      8000, 1,  {95, 0, 95}  },
     };
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         unsigned counts[FIGURES][LAB_MARK_UNKNOWN + 1];
@@ -330,6 +344,7 @@ static void lab_noise_effective__counts_what_is_alike_once(void **state)
         {EXPONENTIAL, 1,  3000, 8000},
         {CLUSTERED,   16, 150,  1500},
         {CLUSTERED,   64, 40,   400 },
+        {SPELLS,      1,  80,   1600},
     };
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         json_t *c = made_case(rows[i].kind, 8000, rows[i].depth, 1);
@@ -338,7 +353,8 @@ static void lab_noise_effective__counts_what_is_alike_once(void **state)
         if (n < rows[i].low || n > rows[i].high)
             fail_msg("row %u: %g", i, n);
         json_object_del(c, "batches_ns"); /* a run of an older version */
-        assert_true(lab_noise_effective(c, m) == 8000.0 / rows[i].depth);
+        assert_true(lab_noise_effective(c, m) ==
+                    (rows[i].kind == SPELLS ? 1 : 8000.0 / rows[i].depth));
         json_decref(c);
     }
 }
@@ -376,6 +392,24 @@ static void lab_batches_due__equal_parts(void **state)
     assert_int_equal(b.ns[0], 30);
 }
 
+/* However many there are, the last of them last: 8 to 15 equal ones, once there were so many. */
+static void lab_batches_grow__always_equal(void **state)
+{
+    (void)state;
+    for (uint64_t messages = 0; messages < 300; messages++) {
+        struct lab_batches b = {.since_ns = 1};
+        uint64_t each = 1, whole = 0;
+        for (uint64_t over = 1; over <= messages; over++)
+            if (over % each == 0)
+                lab_batches_grow(&b, &each, 1 + 10 * over);
+        for (unsigned i = 0; i < b.count; i++)
+            whole += b.ns[i] == 10 * each;
+        assert_int_equal(b.count, messages / each);
+        assert_int_equal(whole, b.count);
+        assert_true(b.count < LAB_BATCHES && (messages < 8 || b.count >= LAB_BATCHES / 2));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,6 +423,7 @@ int main(void)
         cmocka_unit_test(lab_noise_between__of_runs_alike),
         cmocka_unit_test(lab_noise_effective__counts_what_is_alike_once),
         cmocka_unit_test(lab_batches_due__equal_parts),
+        cmocka_unit_test(lab_batches_grow__always_equal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,49 +74,50 @@ static void lab_settings_set__invalid(void **state)
     static const struct {
         const char *name, *text, *says;
     } rows[] = {
-        {"op",           "",                                                                   "none of write, write-imm"     },
-        {"op",           "write,",                                                             "'' is none of"                },
-        {"op",           "Write",                                                              "'Write' is none of"           },
-        {"op",           "writes",                                                             "is none of"                   },
-        {"op",           "read,read",                                                          "read is there twice"          },
-        {"transport",    "rc,uc",                                                              "none of rc, uc, ud"           },
-        {"size",         "",                                                                   "not a number of bytes such as"},
-        {"size",         "1",                                                                  "too small"                    },
-        {"size",         "0",                                                                  "too small"                    },
-        {"size",         "8.1MiB",                                                             "not a number of bytes"        },
-        {"size",         "9MiB",                                                               "too large"                    },
-        {"size",         "-4",                                                                 "not a number"                 },
-        {"size",         "4 KiB",                                                              "not a number"                 },
-        {"size",         "4kib",                                                               "not a number"                 },
-        {"size",         "64,64",                                                              "there twice"                  },
-        {"size",         "64,,128",                                                            "not a number"                 },
-        {"size",         "2.3",                                                                "not a number"                 },
-        {"size",         "99999999999999999999",                                               "not a number"                 },
+        {"op",           "",                                                                   "none of write, write-imm"                                             },
+        {"op",           "write,",                                                             "'' is none of"                                                        },
+        {"op",           "Write",                                                              "'Write' is none of"                                                   },
+        {"op",           "writes",                                                             "is none of"                                                           },
+        {"op",           "read,read",                                                          "read is there twice"                                                  },
+        {"transport",    "rc,uc",                                                              "none of rc, uc, ud"                                                   },
+        {"size",         "",                                                                   "not a number of bytes such as"                                        },
+        {"size",         "1",                                                                  "too small"                                                            },
+        {"size",         "0",                                                                  "too small"                                                            },
+        {"size",         "8.1MiB",                                                             "not a whole number of bytes"                                          },
+        {"size",         "9MiB",                                                               "too large"                                                            },
+        {"size",         "-4",                                                                 "not a number"                                                         },
+        {"size",         "4 KiB",                                                              "not a number"                                                         },
+        {"size",         "4kib",                                                               "not a number"                                                         },
+        {"size",         "64,64",                                                              "there twice"                                                          },
+        {"size",         "64,,128",                                                            "not a number"                                                         },
+        {"size",         "2.3",                                                                "not a whole number of bytes"                                          },
+        {"size",         "99999999999999999999",                                               "too large; allowed are 2 to 8MiB"                                     },
         {"size",         "2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26",
-         "more than 24 values"                                                                                                },
-        {"depth",        "0",                                                                  "too small"                    },
-        {"depth",        "1025",                                                               "too large"                    },
-        {"depth",        "1k",                                                                 "not a whole number"           },
-        {"slots",        "",                                                                   "not a whole number"           },
-        {"slots",        "1,2",                                                                "not a whole number"           },
-        {"iterations",   "1e6",                                                                "not a whole number"           },
-        {"signal-every", "0",                                                                  "too small"                    },
-        {"wait",         "sleep",                                                              "none of poll, event"          },
-        {"baseline",     "yes",                                                                "none of off, on"              },
-        {"timeout",      "5",                                                                  "not a time such as"           },
-        {"timeout",      "1us",                                                                "too small"                    },
-        {"timeout",      "2h",                                                                 "not a time"                   },
-        {"gid-index",    "256",                                                                "too large"                    },
-        {"port",         "0",                                                                  "too small"                    },
-        {"port",         "65536",                                                              "too large"                    },
-        {"max-p99",      "20",                                                                 "not a time"                   },
-        {"max-p99",      "0us",                                                                "too small"                    },
-        {"min-gbps",     "10Gbps",                                                             "not a number of Gbit/s"       },
-        {"min-gbps",     ".5",                                                                 "not a number"                 },
-        {"min-ratio",    "1.",                                                                 "not a ratio"                  },
-        {"min-ratio",    "0.0000001",                                                          "not a ratio"                  },
-        {"device",       "",                                                                   "is empty"                     },
-        {"peer",         "",                                                                   "is empty"                     },
+         "more than 24 values"                                                                                                                                        },
+        {"depth",        "0",                                                                  "too small"                                                            },
+        {"depth",        "1025",                                                               "too large"                                                            },
+        {"depth",        "1k",                                                                 "not a whole number"                                                   },
+        {"slots",        "",                                                                   "not a whole number"                                                   },
+        {"slots",        "1,2",                                                                "not a whole number"                                                   },
+        {"iterations",   "1e6",                                                                "not a whole number"                                                   },
+        {"signal-every", "0",                                                                  "too small"                                                            },
+        {"wait",         "sleep",                                                              "none of poll, event"                                                  },
+        {"baseline",     "yes",                                                                "none of off, on"                                                      },
+        {"timeout",      "5",                                                                  "not a time such as"                                                   },
+        {"timeout",      "1us",                                                                "1us is too small; allowed are 1ms to 3600s, in ns, us, ms or s"       },
+        {"retry",        "1h",                                                                 "'1h' is not a time such as 20us, 1.5ms or 10s; allowed are 1ms to 10s"},
+        {"timeout",      "2h",                                                                 "not a time"                                                           },
+        {"gid-index",    "256",                                                                "too large; allowed are 0 to 255, or any"                              },
+        {"port",         "0",                                                                  "too small"                                                            },
+        {"port",         "65536",                                                              "too large"                                                            },
+        {"max-p99",      "20",                                                                 "not a time"                                                           },
+        {"max-p99",      "0us",                                                                "too small"                                                            },
+        {"min-gbps",     "10Gbps",                                                             "not a number of Gbit/s"                                               },
+        {"min-gbps",     ".5",                                                                 "not a number"                                                         },
+        {"min-ratio",    "1.",                                                                 "not a ratio"                                                          },
+        {"min-ratio",    "0.0000001",                                                          "not a ratio"                                                          },
+        {"device",       "",                                                                   "is empty"                                                             },
+        {"peer",         "",                                                                   "is empty"                                                             },
     };
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct lab_settings before;
@@ -134,6 +135,79 @@ static void lab_settings_set__invalid(void **state)
     assert_int_equal(set(&s, "json", longest), -EINVAL);
     assert_non_null(strstr(message, "too long"));
     assert_int_equal(lab_settings_find("unknown"), -1);
+}
+
+/* Whatever option there is or will be: who is refused is told what is allowed. */
+static void lab_settings_set__tells_what_is_allowed(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"?", "-1", "1.0000000001", "99999999999999999999", "", ","};
+    for (unsigned i = 0; i < lab_setting_count; i++) {
+        const char *name = lab_setting_table[i].name;
+        for (unsigned k = 0; k < sizeof(texts) / sizeof(texts[0]); k++) {
+            lab_settings_init(&s);
+            if (lab_settings_set(&s, i, texts[k], message) == 0)
+                continue; /* a name of something outside */
+            assert_int_equal(strncmp(message, name, strlen(name)), 0);
+            if (strstr(message, "; allowed are ") == NULL &&
+                strstr(message, " is none of ") == NULL && strstr(message, "is empty") == NULL)
+                fail_msg("%s", message);
+        }
+    }
+}
+
+static void lab_settings_check__host_and_port(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *host;
+        uint64_t port;
+    } rows[] = {
+        {"10.0.0.1",       "10.0.0.1",     18470},
+        {"10.0.0.1:5000",  "10.0.0.1",     5000 },
+        {"host:1",         "host",         1    },
+        {"fe80::1",        "fe80::1",      18470},
+        {"::",             "::",           18470},
+        {"[fe80::1%eth0]", "fe80::1%eth0", 18470},
+        {"[::1]:65535",    "::1",          65535},
+    };
+    static const struct {
+        const char *text, *port, *says;
+    } wrong[] = {
+        {"host:",      NULL, ": port '' is not a whole number; allowed are 1 to 65535"  },
+        {"host:0",     NULL, ": port 0 is too small; allowed are 1 to 65535"            },
+        {"host:65536", NULL, ": port 65536 is too large"                                },
+        {"host:http",  NULL, ": port 'http' is not a whole number"                      },
+        {"[::1]:x",    NULL, ": port 'x' is not"                                        },
+        {":5000",      NULL,
+         ": ':5000' is no host; allowed are HOST, HOST:PORT, [IPV6] and [IPV6]:PORT"    },
+        {"[::1",       NULL, "is no host"                                               },
+        {"[]:5",       NULL, "is no host"                                               },
+        {"[]",         NULL, "is no host"                                               },
+        {"[::1]5",     NULL, "is no host"                                               },
+        {"host:5",     "6",  ": names port 5 and --port another one, 6; say one of them"},
+    };
+    static const char *const names[] = {"peer", "listen"};
+    for (unsigned n = 0; n < 2; n++) {
+        for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+            lab_settings_init(&s);
+            assert_int_equal(set(&s, names[n], rows[i].text), 0);
+            for (unsigned k = 0; k < 2; k++) /* once more changes nothing */
+                assert_int_equal(lab_settings_check(&s, message), 0);
+            assert_string_equal(n == 0 ? s.peer : s.listen, rows[i].host);
+            assert_int_equal(s.port, rows[i].port);
+        }
+        for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+            lab_settings_init(&s);
+            assert_int_equal(set(&s, names[n], wrong[i].text), 0);
+            if (wrong[i].port != NULL)
+                assert_int_equal(set(&s, "port", wrong[i].port), 0);
+            assert_int_equal(lab_settings_check(&s, message), -EINVAL);
+            assert_int_equal(strncmp(message, names[n], strlen(names[n])), 0);
+            if (strstr(message, wrong[i].says) == NULL)
+                fail_msg("%s: %s", wrong[i].text, message);
+        }
+    }
 }
 
 static void lab_settings_check__together(void **state)
@@ -300,7 +374,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lab_settings_set__valid),
         cmocka_unit_test(lab_settings_set__invalid),
+        cmocka_unit_test(lab_settings_set__tells_what_is_allowed),
         cmocka_unit_test(lab_settings_check__together),
+        cmocka_unit_test(lab_settings_check__host_and_port),
         cmocka_unit_test(lab_settings_check__operations_of_the_transport),
         cmocka_unit_test(case_138__mismatch_by_name),
         cmocka_unit_test(lab_settings_adopt__agreed_only),

@@ -203,8 +203,11 @@ static void lab_store_remove__takes_all(void **state)
     add("a");
     add("b");
     assert_int_equal(lab_store_open(&s, file, false), 0);
-    assert_int_equal(lab_store_remove(&s, 2), 0);
-    assert_int_equal(lab_store_remove(&s, 2), -ENOENT);
+    assert_int_equal(lab_store_remove(&s, (int64_t[]){1, 3}, 2), -ENOENT);
+    assert_int_equal(lab_store_remove(&s, (int64_t[]){2, 2}, 2), -ENOENT);
+    assert_int_equal(count("SELECT count(*) FROM runs"), 2); /* none of them */
+    assert_int_equal(lab_store_remove(&s, (int64_t[]){2}, 1), 0);
+    assert_int_equal(lab_store_remove(&s, (int64_t[]){2}, 1), -ENOENT);
     lab_store_close(&s);
     assert_int_equal(count("SELECT count(*) FROM cases"), 3);
     assert_int_equal(count("SELECT count(*) FROM measures"), 4);
