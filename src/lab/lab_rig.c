@@ -160,7 +160,8 @@ static int make_pool(struct lab_rig *r, const struct lab_settings *s,
                      char message[LAB_MESSAGE_BYTES])
 {
     uint32_t slot_bytes = lab_settings_slot_bytes(s);
-    r->memory_bytes = s->slots * slot_bytes + LAB_RIG_EXTRA_BYTES;
+    /* Words behind the slots are aligned, whatever the slots' size is: atomics demand it. */
+    r->memory_bytes = ((s->slots * slot_bytes + 63) & ~63ull) + LAB_RIG_EXTRA_BYTES;
     r->memory = mmap(NULL, r->memory_bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (r->memory == MAP_FAILED) {

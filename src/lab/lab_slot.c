@@ -12,7 +12,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { MAGIC = 0x56626c31 };
+enum { MAGIC = 0x56626c31, BLANK = 0xb1 };
 #define PATTERN_FACTOR 0xd6e8feb86659fd93ull /* odd: it has an inverse */
 
 static const char *const owner_names[LAB_OWNERS] = {
@@ -295,6 +295,26 @@ enum lab_verdict lab_slot_check(const uint8_t *bytes, const struct lab_expect *e
         return LAB_DATA_CORRUPT;
     }
     return LAB_DATA_GOOD;
+}
+
+void lab_slot_blank(uint8_t *bytes, uint32_t length)
+{
+    memset(bytes, BLANK, length);
+}
+
+bool lab_slot_lacks(const uint8_t *bytes, const struct lab_expect *e)
+{
+    uint8_t *wanted = malloc(e->length);
+    if (wanted == NULL)
+        return true; /* to be looked at again, when it has come again */
+    lab_slot_fill(wanted, e->slot, e->sequence, e->length);
+    if (e->length >= sizeof(struct lab_slot_head))
+        lab_slot_seal(wanted);
+    bool lacks = true;
+    for (uint32_t i = 0; i < e->length && lacks; i++)
+        lacks = bytes[i] == wanted[i] || bytes[i] == BLANK;
+    free(wanted);
+    return lacks;
 }
 
 /* The seed of which this word is a part. */

@@ -92,7 +92,8 @@ static void name_operation(const struct lab_source *s, struct ibv_send_wr *wr, u
     }
 }
 
-static int post_one(struct lab_source *s, uint64_t sequence)
+/* again: it was posted before, and lost. */
+static int post_one(struct lab_source *s, uint64_t sequence, bool again)
 {
     uint32_t slot = lab_case_slot(s->e, sequence);
     struct ibv_sge sge[2];
@@ -101,10 +102,11 @@ static int post_one(struct lab_source *s, uint64_t sequence)
     if (s->c->way == LAB_INLINE)
         wr.send_flags = IBV_SEND_INLINE;
     /* One in signal-every asks, and there are never more than depth under way: so there is always
-     * one that tells of the others. The last one asks, too. */
+     * one that tells of the others. The last one asks, too, and what is sent again: behind it there
+     * may be no other until it is acknowledged. */
     uint64_t every = s->e->settings.signal_every;
     every = every < s->c->depth ? every : s->c->depth;
-    bool ask = ++s->asked >= every || sequence + 1 == s->end || !reliable(s);
+    bool ask = ++s->asked >= every || sequence + 1 == s->end || again;
     if (ask)
         s->asked = 0;
     name_operation(s, &wr, sequence);
@@ -148,16 +150,17 @@ static int post_next(struct lab_source *s)
     lab_slot_release(p, slot);
     if (p->slot[slot].owner != LAB_FREE)
         return 0; /* its completion has not been seen */
+    /* The first message is made within the time of all, as it is over TCP. */
+    if (s->next == s->c->first + s->c->warmup)
+        s->begun_ns = lab_now_ns();
+    if (s->next == s->c->first && s->c->warmup == 0)
+        tell_batches(s);
     int error = acknowledged_by_peer(s)
                     ? make(s, s->next)
                     : lab_case_from_pool(s->e, lab_slot_offer(p, slot, s->next));
     s->posted_ns[slot] = lab_now_ns();
-    if (s->next == s->c->first + s->c->warmup)
-        s->begun_ns = s->posted_ns[slot];
-    if (s->next == s->c->first && s->c->warmup == 0)
-        tell_batches(s);
     if (error == 0)
-        error = post_one(s, s->next);
+        error = post_one(s, s->next, false);
     s->next++;
     return error == 0 ? 1 : error;
 }
@@ -178,7 +181,7 @@ static int post_again(struct lab_source *s)
             continue;
         int error = lab_case_from_pool(s->e, lab_slot_resend(p, slot));
         if (error == 0)
-            error = post_one(s, sequence);
+            error = post_one(s, sequence, true);
         if (error != 0)
             return error;
         s->r->source.resent++;
@@ -266,6 +269,7 @@ static int take_note(struct lab_source *s, const struct lab_note *n)
     }
     if (n->kind != LAB_NOTE_ACK || n->sequence >= s->next || again)
         return protocol(s, "an acknowledgement", n->sequence);
+    lab_patience_moved(&s->patience);
     lab_trace_at(&s->e->trace, n->sequence, LAB_AT_ACKNOWLEDGED);
     if (measured(s, n->sequence))
         lab_hist_add(&s->r->acknowledged, lab_now_ns() - s->posted_ns[slot]);
@@ -276,7 +280,8 @@ static int take_note(struct lab_source *s, const struct lab_note *n)
 
 static int take(struct lab_source *s, const struct lab_done *d)
 {
-    lab_patience_moved(&s->patience);
+    if (reliable(s)) /* else a completion is no sign that anything arrives */
+        lab_patience_moved(&s->patience);
     switch (d->kind) {
     case LAB_DONE_DATA:
         return take_completion(s, d);

@@ -11,11 +11,9 @@
 #include "lab/lab_buffers.h"
 #include "lab/lab_case.h"
 
-enum { TRIES = 5 };
-
 struct place {
-    bool here;      /* has come, though an earlier one has not */
-    unsigned tries; /* times that its data were not there, or not whole */
+    bool here;  /* has come, though an earlier one has not */
+    bool blank; /* was not there or not whole, and blanked since */
 };
 
 struct lab_target {
@@ -148,30 +146,39 @@ static int take_message(struct lab_target *t, uint64_t sequence)
     return error == 0 ? answer(t, sequence) : error;
 }
 
+/* A write is lost in pieces, and the word of it may come all the same. What is missing is seen from
+ * the second time on: where nothing came is blank then, however often pieces get lost. What is sent
+ * comes whole or not at all. */
+static bool may_be_lost(const struct lab_target *t, const struct place *place, const uint8_t *bytes,
+                        const struct lab_expect *expect)
+{
+    return t->c->op != LAB_SEND && (!place->blank || lab_slot_lacks(bytes, expect));
+}
+
 /* Over UC and UD what comes may be the first, a copy, or the word of data that was lost. What is
  * right and new counts; each that is right is acknowledged, for the acknowledgement before may have
  * been lost. */
-static int take_unreliable(struct lab_target *t, uint64_t sequence, const uint8_t *bytes)
+static int take_unreliable(struct lab_target *t, uint64_t sequence, uint8_t *bytes)
 {
     uint32_t slot = lab_case_slot(t->e, sequence);
     struct lab_expect expect = lab_case_expect(t->e, t->c, sequence);
     struct place *place = &t->place[slot];
     bool again = sequence < t->next || place->here;
-    /* A write is lost in pieces, and the word of it may come all the same. What is still wrong
-     * after it was sent again and again was not lost. What is sent comes whole or not at all. */
-    bool may_be_lost = t->c->op != LAB_SEND && place->tries < TRIES;
     if (sequence >= t->end || sequence >= t->next + t->c->depth)
         return protocol(t, "another message");
     lab_trace_at(&t->e->trace, sequence, LAB_AT_TOLD);
     if (again) {
         t->side->duplicates++;
-    } else if (lab_side_check_lossy(t->side, bytes, &expect, may_be_lost)) {
+    } else if (lab_side_check_lossy(t->side, bytes, &expect,
+                                    may_be_lost(t, place, bytes, &expect))) {
+        lab_patience_moved(&t->patience);
         lab_trace_at(&t->e->trace, sequence, LAB_AT_CHECKED);
         place->here = true;
         for (; t->next < t->end && t->place[lab_case_slot(t->e, t->next)].here; t->next++)
             t->place[lab_case_slot(t->e, t->next)] = (struct place){0};
     } else {
-        place->tries++;
+        lab_slot_blank(bytes, t->c->size);
+        place->blank = true;
         return 0;
     }
     /* A full send queue loses the acknowledgement, which the source then asks for again. */
@@ -311,7 +318,8 @@ static int take_some(struct lab_target *t)
     struct lab_done d;
     int n = lab_case_from_queue(t->e, t->q, lab_queue_poll(t->q, &d));
     if (n > 0) {
-        lab_patience_moved(&t->patience);
+        if (reliable(t)) /* else it may come again and again, and never whole */
+            lab_patience_moved(&t->patience);
         n = take(t, &d);
     } else if (n == 0) {
         if (t->q->events)

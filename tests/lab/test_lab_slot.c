@@ -225,6 +225,54 @@ static void case_137__stale_is_not_corrupt(void **state)
     assert_int_equal(check(5 + SLOTS, 4096, &offset), LAB_DATA_STALE);
 }
 
+/* What is blank where it is wrong was lost; what is wrong otherwise was not. */
+static void lab_slot_lacks__only_what_is_blank(void **state)
+{
+    (void)state;
+    enum { PIECE = 512, LONG = 4 * PIECE };
+    static const struct {
+        uint32_t length;
+        unsigned came; /* pieces, as bits */
+        uint32_t damaged;
+        bool lacks;
+    } rows[] = {
+        {LONG, 0xf, LONG,     true },
+        {LONG, 0x7, LONG,     true },
+        {LONG, 0x1, LONG,     true },
+        {LONG, 0xa, LONG,     true },
+        {LONG, 0x0, LONG,     true },
+        {16,   0x0, 16,       true },
+        {LONG, 0xf, LONG - 1, false},
+        {LONG, 0xf, 0,        false},
+        {LONG, 0x3, PIECE,    false},
+        {LONG, 0x7, LONG - 1, false},
+        {LONG, 0xf, 24,       false}, /* the checksum */
+        {16,   0x1, 15,       false},
+        {16,   0x0, 3,        false},
+    };
+    static uint8_t sent[LONG], here[LONG];
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint32_t length = rows[i].length;
+        const struct lab_expect e = {1, SLOTS, 5, length, SLOT_BYTES};
+        lab_slot_fill(sent, 1, 5, length);
+        if (length > 32)
+            lab_slot_seal(sent);
+        lab_slot_blank(here, length);
+        for (unsigned k = 0; k * PIECE < length; k++)
+            if ((rows[i].came >> k & 1) != 0)
+                memcpy(here + (size_t)k * PIECE, sent + (size_t)k * PIECE,
+                       length < PIECE ? length : PIECE);
+        if (rows[i].damaged < length)
+            here[rows[i].damaged] ^= 0x55;
+        assert_int_equal(lab_slot_lacks(here, &e), rows[i].lacks);
+    }
+    /* What was there before and is whole is stale, not lost. */
+    const struct lab_expect now = {1, SLOTS, 5, LONG, SLOT_BYTES};
+    lab_slot_fill(here, 1, 1, LONG);
+    lab_slot_seal(here);
+    assert_false(lab_slot_lacks(here, &now));
+}
+
 static void lab_slot_check__elsewhere_and_other_length(void **state)
 {
     (void)state;
@@ -334,6 +382,7 @@ int main(void)
         TEST(lab_slot_check__good),
         TEST(lab_slot_check__every_byte),
         TEST(case_137__stale_is_not_corrupt),
+        TEST(lab_slot_lacks__only_what_is_blank),
         TEST(lab_slot_check__elsewhere_and_other_length),
         TEST(lab_slot_say__texts),
         TEST(lab_slot_mixed__where_versions_meet),
