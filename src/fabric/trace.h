@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * trace.h: what happens in a fabric, for whoever wants to know: what there is to tell, how it is
- * kept, and where it goes.
+ * trace.h: what happens in a fabric, for whoever wants to know: what there is to tell, and where it
+ * goes. It is kept as words of 64 bits, two an event, or three where its fields are large.
  */
 #ifndef FABRIC_TRACE_H
 #define FABRIC_TRACE_H
@@ -39,16 +39,14 @@ struct fabric_trace {
     uint8_t priority : 4, frame : 4; /* 8: all; enum packet_kind or FABRIC_TRACE_NO_FRAME */
 };
 
-/* The same as it is kept: traces are long. */
-struct fabric_record {
-    uint64_t when, what, how;
-};
-
 /* Where to it goes, and what of it is wanted. Whoever hands it to the fabric keeps it. */
 struct fabric_tracer {
-    struct fabric_record *record; /* record[0 .. count) are there, count < room */
-    uint32_t count, room;
-    /* Called when count has become room: takes them, and makes count 0. It may set another room. */
+    uint64_t *next;   /* where the next event goes; there is room for its three words */
+    uint64_t *enough; /* full() is called when next has come so far */
+    uint64_t last_ps; /* of the last event; FABRIC_TRACE_ANEW: the next says when by itself */
+    uint64_t longs;   /* events that took three words; others take two */
+    /* Takes what is there, and sets next back; what follows can be read without it if last_ps is
+     * made FABRIC_TRACE_ANEW. It may set another `enough`. */
     void (*full)(void *arg);
     void *arg;
     bool selective;      /* not all by what follows */
@@ -56,8 +54,15 @@ struct fabric_tracer {
     /* A bit each, NULL: whichever. Ports as in fabric_port_result; what has no flow is of none. */
     const uint64_t *port, *flow;
 };
+#define FABRIC_TRACE_ANEW (UINT64_C(1) << 62)
 
-/* Without a node, and with the port as in fabric_port_result. */
-void fabric_record_read(const struct fabric_record *r, struct fabric_trace *out);
+/*
+ * The event that begins at word[0]: how many words it takes, 0: there is none (a word of 0, or not
+ * all of it, or one that depends on what was before while *now_ps is FABRIC_TRACE_ANEW). *now_ps
+ * is the time of the event before it, then its own. Without a node, and with the port as in
+ * fabric_port_result.
+ */
+unsigned fabric_trace_read(const uint64_t *word, uint32_t left, uint64_t *now_ps,
+                           struct fabric_trace *out);
 
 #endif

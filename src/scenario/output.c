@@ -78,7 +78,11 @@ bool output_open(struct output *o, const char *path, struct scenario_error *erro
         forget(o);
         return false;
     }
-    bool empty = o->part == NULL || ftruncate(fd, 0) == 0;
+    /* Not of one that is empty: a system may take a file that is cut as one that replaces another,
+     * and then waits for its disk at the end. */
+    struct stat st;
+    bool empty =
+        o->part == NULL || (fstat(fd, &st) == 0 && (st.st_size == 0 || ftruncate(fd, 0) == 0));
     o->file = empty ? fdopen(fd, "w") : NULL;
     if (o->file != NULL)
         return true;

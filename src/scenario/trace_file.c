@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#define _GNU_SOURCE
 /*
  * trace_file.c: see trace_file.h. trace_filter.c has the filters.
  */
 #include "scenario/trace_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,19 +16,25 @@
 #include "base/bytes.h"
 
 /*
- * Header: magic, version, bytes of an event, room for events, events taken in all, nodes. The names
- * follow, each in its fixed room, then how many ports each node has, and zeros up to a whole event.
+ * Header: magic, version, bytes of a block, blocks at once, blocks that are full, nodes, words of
+ * the last block, events in all. The names follow, each in its fixed room, then how many ports each
+ * node has, and zeros up to the first block.
  */
 enum {
     AT_VERSION = 8,
-    AT_EVENT_BYTES = 12,
-    AT_CAPACITY = 16,
-    AT_EVENTS = 24,
+    AT_BLOCK_BYTES = 12,
+    AT_BLOCKS = 16,
+    AT_FULL = 24,
     AT_NODES = 32,
+    AT_LAST_WORDS = 36,
+    AT_EVENTS = 40,
     HEADER_BYTES = 64,
-    VERSION = 2,
+    VERSION = 3,
     PORTS_BYTES = 4, /* of the number of a node's ports */
-    CHUNK_BYTES = 256 << 10,
+    WORD_BYTES = 8,
+    LEAST_BLOCK_BYTES = 64,
+    MOST_WORDS = 3, /* an event takes at most */
+    AHEAD_BYTES = 16 << 20,
 };
 static const char magic[8] = {'V', 'B', 'N', 'A', 'T', 'R', 'C', '\n'};
 
@@ -41,10 +49,27 @@ static uint64_t get_le64(const uint8_t *p)
     return get_le32(p) | (uint64_t)get_le32(p + 4) << 32;
 }
 
-static uint64_t base_of(uint32_t nodes)
+/* The first block may be shorter, but not too short for an event. */
+static struct trace_ring ring_of(uint32_t nodes, uint32_t block_bytes, uint64_t blocks)
 {
-    uint64_t bytes = HEADER_BYTES + (uint64_t)nodes * (SCENARIO_NAME_BYTES + PORTS_BYTES);
-    return (bytes + TRACE_EVENT_BYTES - 1) / TRACE_EVENT_BYTES * TRACE_EVENT_BYTES;
+    uint64_t base = HEADER_BYTES + (uint64_t)nodes * (SCENARIO_NAME_BYTES + PORTS_BYTES);
+    base = (base + WORD_BYTES - 1) / WORD_BYTES * WORD_BYTES;
+    if (block_bytes - base % block_bytes < (1 + MOST_WORDS) * WORD_BYTES)
+        base += block_bytes - base % block_bytes;
+    return (struct trace_ring){base, blocks, block_bytes};
+}
+
+/* Where a block begins; where the one behind it would in an endless file, it ends. */
+static uint64_t place(const struct trace_ring *r, uint64_t block)
+{
+    uint64_t i = block % r->blocks;
+    return i == 0 ? r->base : r->base / r->block_bytes * r->block_bytes + i * r->block_bytes;
+}
+
+static uint32_t words_of(const struct trace_ring *r, uint64_t block)
+{
+    uint64_t from = place(r, block);
+    return (uint32_t)((from / r->block_bytes + 1) * r->block_bytes - from) / WORD_BYTES;
 }
 
 static void write_at(struct trace_writer *w, uint64_t at, const void *bytes, size_t n)
@@ -59,38 +84,76 @@ static void write_at(struct trace_writer *w, uint64_t at, const void *bytes, siz
     }
 }
 
-/* As far as whole events go before the file's next CHUNK_BYTES begin: the system has pages of them
- * at once for half of what it asks for pieces of them; or up to where the ring ends. */
-static uint32_t room(const struct trace_writer *w)
+/* The file's room is asked for in large pieces, which costs less than a page after the other. A
+ * system that cannot, or has not so much, says the rest when it is written. */
+static void reserve(struct trace_writer *w, uint64_t end)
 {
-    uint64_t place = w->events % w->capacity, at = w->base + place * TRACE_EVENT_BYTES;
-    uint64_t left = CHUNK_BYTES - at % CHUNK_BYTES;
-    uint64_t n = (left < TRACE_EVENT_BYTES ? left + CHUNK_BYTES : left) / TRACE_EVENT_BYTES;
-    return (uint32_t)(n < w->capacity - place ? n : w->capacity - place);
+    const struct trace_ring *r = &w->ring;
+    uint64_t last = place(r, r->blocks - 1), most = last + words_of(r, r->blocks - 1) * WORD_BYTES;
+    if (w->out.part == NULL || w->error != 0 || end <= w->reserved)
+        return;
+    uint64_t from = w->reserved, to = end + AHEAD_BYTES < most ? end + AHEAD_BYTES : most;
+    bool got = fallocate(w->fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from)) == 0;
+    w->reserved = got ? to : UINT64_MAX;
 }
 
-/* In memory a record is what it is in the file, where bytes go the same way. */
-static void to_little_endian(struct fabric_record *r, uint32_t n)
+/* Of the block so many words, behind which the room of one more is 0. */
+static void write_block(struct trace_writer *w, uint32_t words)
 {
-    for (uint32_t i = 0; __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ && i < n; i++) {
-        const struct fabric_record host = r[i];
-        put_le64((uint8_t *)&r[i].when, host.when);
-        put_le64((uint8_t *)&r[i].what, host.what);
-        put_le64((uint8_t *)&r[i].how, host.how);
-    }
+    uint64_t at = place(&w->ring, w->full);
+    for (uint32_t i = 0; __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ && i < words; i++)
+        put_le64((uint8_t *)&w->block[i], w->block[i]);
+    reserve(w, at + (uint64_t)words * WORD_BYTES);
+    write_at(w, at, w->block, (size_t)words * WORD_BYTES);
 }
 
-static void flush(void *arg)
+static void begin_block(struct trace_writer *w)
+{
+    struct fabric_tracer *t = &w->tracer;
+    w->block[0] = w->events;
+    t->next = &w->block[1];
+    t->enough = &w->block[words_of(&w->ring, w->full) - MOST_WORDS + 1];
+    t->last_ps = FABRIC_TRACE_ANEW;
+    t->longs = 0;
+}
+
+/* Events are counted here, zeros put behind them. How many words it has. */
+static uint32_t end_block(struct trace_writer *w)
+{
+    struct fabric_tracer *t = &w->tracer;
+    uint32_t words = words_of(&w->ring, w->full), used = (uint32_t)(t->next - w->block);
+    w->events += (used - 1 - t->longs) / 2; /* two words each, and one more of these */
+    memset(t->next, 0, (words - used) * (size_t)WORD_BYTES);
+    return used;
+}
+
+static void block_full(void *arg)
 {
     struct trace_writer *w = arg;
-    struct fabric_tracer *t = &w->tracer;
-    uint64_t place = w->events % w->capacity;
-    to_little_endian(t->record, t->count);
-    write_at(w, w->base + place * TRACE_EVENT_BYTES, t->record,
-             (size_t)t->count * TRACE_EVENT_BYTES);
-    w->events += t->count;
-    t->count = 0;
-    t->room = room(w);
+    end_block(w);
+    write_block(w, words_of(&w->ring, w->full));
+    w->full++;
+    begin_block(w);
+}
+
+/* The last block, and what of the file is not needed: what was asked for, or was there before. */
+static void write_end(struct trace_writer *w)
+{
+    const struct trace_ring *r = &w->ring;
+    bool wrapped = w->full >= r->blocks;
+    uint64_t last = wrapped ? r->blocks - 1 : w->full;
+    uint32_t used = end_block(w);
+    uint32_t words = wrapped ? words_of(r, w->full) : used;
+    uint64_t bytes = place(r, last) + (uint64_t)(wrapped ? words_of(r, last) : used) * WORD_BYTES;
+    uint8_t end[12];
+    write_block(w, words);
+    if (w->out.part != NULL && w->error == 0 && ftruncate(w->fd, (off_t)bytes) != 0)
+        w->error = errno;
+    put_le64(end, w->full);
+    write_at(w, AT_FULL, end, 8);
+    put_le32(end, used);
+    put_le64(end + 4, w->events);
+    write_at(w, AT_LAST_WORDS, end, 12);
 }
 
 /* ports[]: little endian afterwards. */
@@ -99,8 +162,8 @@ static void write_header(struct trace_writer *w, const struct scenario *s, uint3
     uint8_t header[HEADER_BYTES] = {0};
     memcpy(header, magic, sizeof(magic));
     put_le32(header + AT_VERSION, VERSION);
-    put_le32(header + AT_EVENT_BYTES, TRACE_EVENT_BYTES);
-    put_le64(header + AT_CAPACITY, w->capacity);
+    put_le32(header + AT_BLOCK_BYTES, w->ring.block_bytes);
+    put_le64(header + AT_BLOCKS, w->ring.blocks);
     put_le32(header + AT_NODES, s->topology.nodes);
     write_at(w, 0, header, sizeof(header));
     uint64_t names = (uint64_t)s->topology.nodes * SCENARIO_NAME_BYTES;
@@ -109,8 +172,6 @@ static void write_header(struct trace_writer *w, const struct scenario *s, uint3
         put_le32((uint8_t *)&ports[i], ports[i]);
     write_at(w, HEADER_BYTES, s->name, (size_t)names);
     write_at(w, HEADER_BYTES + names, ports, (size_t)numbers);
-    write_at(w, HEADER_BYTES + names + numbers, (uint8_t[TRACE_EVENT_BYTES]){0},
-             (size_t)(w->base - HEADER_BYTES - names - numbers));
 }
 
 static bool fail(struct scenario_error *error, const char *path, const char *what)
@@ -129,18 +190,26 @@ static uint32_t kinds_of(const struct trace_filter *filter)
     return kinds;
 }
 
+static struct trace_ring ring_for(uint32_t nodes, uint64_t bytes)
+{
+    uint64_t block = bytes / 4 / WORD_BYTES * WORD_BYTES;
+    if (block > TRACE_BLOCK_BYTES)
+        block = TRACE_BLOCK_BYTES;
+    if (block < LEAST_BLOCK_BYTES)
+        block = LEAST_BLOCK_BYTES;
+    uint64_t blocks = bytes / block;
+    return ring_of(nodes, (uint32_t)block, blocks < 2 ? 2 : blocks);
+}
+
 bool trace_writer_open(struct trace_writer *w, const char *path, uint64_t bytes,
                        const struct trace_filter *filter, struct scenario *s,
                        struct scenario_error *error)
 {
     *w = (struct trace_writer){0};
-    w->capacity = bytes / TRACE_EVENT_BYTES;
-    if (w->capacity == 0)
-        w->capacity = 1;
-    w->base = base_of(s->topology.nodes);
-    w->tracer.record = malloc(CHUNK_BYTES + TRACE_EVENT_BYTES);
+    w->ring = ring_for(s->topology.nodes, bytes);
+    w->block = malloc(w->ring.block_bytes);
     uint32_t *ports = trace_ports_create(&s->topology);
-    bool ok = w->tracer.record != NULL && ports != NULL && trace_mask_make(&w->mask, filter, s);
+    bool ok = w->block != NULL && ports != NULL && trace_mask_make(&w->mask, filter, s);
     ok = ok ? output_open(&w->out, path, error) : fail(error, path, strerror(ENOMEM));
     if (ok) {
         w->fd = fileno(w->out.file);
@@ -152,8 +221,7 @@ bool trace_writer_open(struct trace_writer *w, const char *path, uint64_t bytes,
         trace_writer_abandon(w);
         return false;
     }
-    w->tracer.room = room(w);
-    w->tracer.full = flush;
+    w->tracer.full = block_full;
     w->tracer.arg = w;
     w->tracer.selective =
         filter->node.count + filter->port.count + filter->priority.count + filter->flow.count > 0;
@@ -162,15 +230,13 @@ bool trace_writer_open(struct trace_writer *w, const char *path, uint64_t bytes,
     w->tracer.flow = w->mask.flow;
     s->config.trace_kinds = kinds_of(filter);
     s->config.tracer = &w->tracer;
+    begin_block(w);
     return true;
 }
 
 bool trace_writer_close(struct trace_writer *w, struct scenario_error *error)
 {
-    uint8_t events[8];
-    flush(w);
-    put_le64(events, w->events);
-    write_at(w, AT_EVENTS, events, sizeof(events));
+    write_end(w);
     bool ok = w->error == 0 || fail(error, w->out.path, strerror(w->error));
     ok = ok && output_commit(&w->out, error);
     trace_writer_abandon(w);
@@ -181,8 +247,16 @@ void trace_writer_abandon(struct trace_writer *w)
 {
     output_abandon(&w->out);
     trace_mask_free(&w->mask);
-    free(w->tracer.record);
+    free(w->block);
     *w = (struct trace_writer){0};
+}
+
+/* How long the file is, by its header. */
+static uint64_t file_bytes(const struct trace_reader *r)
+{
+    uint64_t last = r->full < r->ring.blocks ? r->full : r->ring.blocks - 1;
+    uint32_t words = last == r->full ? r->last_words : words_of(&r->ring, last);
+    return place(&r->ring, last) + (uint64_t)words * WORD_BYTES;
 }
 
 static bool parse_header(struct trace_reader *r, struct scenario_error *error)
@@ -191,20 +265,23 @@ static bool parse_header(struct trace_reader *r, struct scenario_error *error)
     struct stat st;
     if (fread(h, 1, sizeof(h), r->file) != sizeof(h) || memcmp(h, magic, sizeof(magic)) != 0)
         return fail(error, r->path, "it is no trace of `verbena fabric run --trace`");
-    if (get_le32(h + AT_VERSION) != VERSION || get_le32(h + AT_EVENT_BYTES) != TRACE_EVENT_BYTES)
-        return fail(error, r->path, "a trace of another version of verbena; this one reads 2");
-    r->capacity = get_le64(h + AT_CAPACITY);
-    r->events = get_le64(h + AT_EVENTS);
+    if (get_le32(h + AT_VERSION) != VERSION)
+        return fail(error, r->path, "a trace of another version of verbena; this one reads 3");
+    uint32_t block_bytes = get_le32(h + AT_BLOCK_BYTES);
+    uint64_t blocks = get_le64(h + AT_BLOCKS);
+    r->full = get_le64(h + AT_FULL);
     r->nodes = get_le32(h + AT_NODES);
-    if (r->nodes > FABRIC_MAX_NODES || r->capacity == 0 ||
-        r->capacity > UINT64_MAX / TRACE_EVENT_BYTES / 2)
+    r->last_words = get_le32(h + AT_LAST_WORDS);
+    r->events = get_le64(h + AT_EVENTS);
+    if (r->nodes > FABRIC_MAX_NODES || block_bytes < LEAST_BLOCK_BYTES ||
+        block_bytes > TRACE_BLOCK_BYTES || block_bytes % WORD_BYTES != 0 || blocks < 2 ||
+        blocks > UINT64_C(1) << 40)
         return fail(error, r->path, "the header of the trace makes no sense");
-    r->base = base_of(r->nodes);
-    uint64_t kept = r->events < r->capacity ? r->events : r->capacity;
-    r->next = r->events - kept;
-    if (fstat(fileno(r->file), &st) != 0 ||
-        (uint64_t)st.st_size != r->base + kept * TRACE_EVENT_BYTES)
+    r->ring = ring_of(r->nodes, block_bytes, blocks);
+    if (fstat(fileno(r->file), &st) != 0 || r->last_words == 0 ||
+        r->last_words > words_of(&r->ring, r->full) || (uint64_t)st.st_size != file_bytes(r))
         return fail(error, r->path, "the trace is not whole: its run did not end, or it was cut");
+    r->block = r->full < blocks ? 0 : r->full - blocks + 1;
     return true;
 }
 
@@ -232,10 +309,36 @@ static bool read_nodes(struct trace_reader *r, struct scenario_error *error)
         return fail(error, r->path, "the names of the nodes cannot be read");
     for (uint32_t i = 0; i < r->nodes; i++)
         r->name[i][SCENARIO_NAME_BYTES - 1] = '\0';
-    if (!read_ports(r, error))
+    return read_ports(r, error);
+}
+
+/* The next block; it begins with how many events were before it. */
+static bool read_block(struct trace_reader *r, struct scenario_error *error)
+{
+    uint32_t words = r->block == r->full ? r->last_words : words_of(&r->ring, r->block);
+    if (fseeko(r->file, (off_t)place(&r->ring, r->block), SEEK_SET) != 0)
+        return fail(error, r->path, strerror(errno));
+    if (fread(r->word, WORD_BYTES, words, r->file) != words)
+        return fail(error, r->path, ferror(r->file) != 0 ? strerror(errno) : "it ends too early");
+    for (uint32_t i = 0; __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ && i < words; i++)
+        r->word[i] = get_le64((const uint8_t *)&r->word[i]);
+    r->block++;
+    r->count = words;
+    r->at = 1;
+    r->now_ps = FABRIC_TRACE_ANEW;
+    return true;
+}
+
+/* The first block that is still there. */
+static bool read_first(struct trace_reader *r, struct scenario_error *error)
+{
+    r->word = malloc(r->ring.block_bytes);
+    if (r->word == NULL)
+        return fail(error, r->path, strerror(errno));
+    if (!read_block(r, error))
         return false;
-    uint64_t at = r->base + r->next % r->capacity * TRACE_EVENT_BYTES;
-    return fseeko(r->file, (off_t)at, SEEK_SET) == 0 || fail(error, r->path, strerror(errno));
+    r->next = r->word[0];
+    return r->next <= r->events || fail(error, r->path, "the header of the trace makes no sense");
 }
 
 bool trace_reader_open(struct trace_reader *r, const char *path, struct scenario_error *error)
@@ -243,7 +346,7 @@ bool trace_reader_open(struct trace_reader *r, const char *path, struct scenario
     *r = (struct trace_reader){.path = path, .file = fopen(path, "rb")};
     if (r->file == NULL)
         return fail(error, path, strerror(errno));
-    if (parse_header(r, error) && read_nodes(r, error))
+    if (parse_header(r, error) && read_nodes(r, error) && read_first(r, error))
         return true;
     trace_reader_close(r);
     return false;
@@ -269,29 +372,25 @@ static bool find_port(const struct trace_reader *r, struct fabric_trace *e)
 
 int trace_reader_next(struct trace_reader *r, struct fabric_trace *e, struct scenario_error *error)
 {
-    uint8_t event[TRACE_EVENT_BYTES];
+    unsigned words = 0;
     if (r->next == r->events)
         return 0;
-    if (r->next % r->capacity == 0 && fseeko(r->file, (off_t)r->base, SEEK_SET) != 0) {
-        fail(error, r->path, strerror(errno));
-        return -1;
-    }
-    if (fread(event, 1, sizeof(event), r->file) != sizeof(event)) {
-        fail(error, r->path, ferror(r->file) != 0 ? strerror(errno) : "it ends too early");
-        return -1;
-    }
-    fabric_record_read(
-        &(struct fabric_record){get_le64(event), get_le64(event + 8), get_le64(event + 16)}, e);
-    if (e->kind >= FABRIC_TRACE_KINDS || !find_port(r, e)) {
+    while ((words = fabric_trace_read(&r->word[r->at], r->count - r->at, &r->now_ps, e)) == 0 &&
+           r->block <= r->full)
+        if (!read_block(r, error))
+            return -1;
+    if (words == 0 || e->kind >= FABRIC_TRACE_KINDS || !find_port(r, e)) {
         fail(error, r->path, "there is an event that makes no sense");
         return -1;
     }
+    r->at += words;
     r->next++;
     return 1;
 }
 
 void trace_reader_close(struct trace_reader *r)
 {
+    free(r->word);
     free(r->name);
     free(r->first_port);
     fclose(r->file);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * trace_file.h: what happened in a fabric as a file of bounded size, 24 bytes an event, little
- * endian: a header, the nodes, then events (struct fabric_record); when there is no more room the
- * oldest make way. The same run gives the same bytes.
+ * trace_file.h: what happened in a fabric as a file of bounded size, words of 64 bits, little
+ * endian: a header, the nodes, then blocks of events as fabric/trace.h has them, each of which can
+ * be read by itself; when there is no more room the oldest block makes way. The same run gives the
+ * same bytes.
  */
 #ifndef SCENARIO_TRACE_FILE_H
 #define SCENARIO_TRACE_FILE_H
@@ -10,8 +11,8 @@
 #include "scenario/output.h"
 
 enum {
-    TRACE_EVENT_BYTES = sizeof(struct fabric_record),
-    TRACE_RANGES = 16, /* of each field of a filter */
+    TRACE_BLOCK_BYTES = 256 << 10, /* less if there is room for less than four */
+    TRACE_RANGES = 16,             /* of each field of a filter */
 };
 
 /* Which events: each field's ranges, any if it has none. */
@@ -56,18 +57,30 @@ void trace_mask_free(struct trace_mask *m);
 const char *trace_kind_name(unsigned kind);
 const char *trace_frame_name(unsigned frame);
 
+/* Where blocks lie: the first behind the nodes, shorter than the others, so that these begin at
+ * multiples of their size. A block: how many events were before it, the events, zeros. */
+struct trace_ring {
+    uint64_t base;   /* where the first begins */
+    uint64_t blocks; /* at once */
+    uint32_t block_bytes;
+};
+
 struct trace_writer {
     struct output out;
     int fd;                      /* of it */
     struct fabric_tracer tracer; /* what the fabric fills */
+    uint64_t *block;             /* where: a word, then events */
     struct trace_mask mask;
-    uint64_t capacity, events; /* room; taken in all, without those that wait in the tracer */
-    uint64_t base;             /* where events begin in the file */
-    int error;                 /* errno of the first write that failed */
+    struct trace_ring ring;
+    uint64_t full;     /* blocks that were written */
+    uint64_t events;   /* that are in them */
+    uint64_t reserved; /* room is asked for up to here */
+    int error;         /* errno of the first write that failed */
 };
 
-/* Opens the file and sets the scenario's tracer; w stays where it is. bytes: of events at most, a
- * ring. A filter that names no kinds takes all but arrivals. false and *error. */
+/* Opens the file and sets the scenario's tracer; w stays where it is. bytes: of blocks at most, a
+ * ring, four and more if they are 256 or more. A filter that names no kinds takes all but arrivals.
+ * false and *error. */
 bool trace_writer_open(struct trace_writer *w, const char *path, uint64_t bytes,
                        const struct trace_filter *filter, struct scenario *s,
                        struct scenario_error *error);
@@ -78,8 +91,13 @@ void trace_writer_abandon(struct trace_writer *w);
 struct trace_reader {
     FILE *file;
     const char *path;
-    uint64_t capacity, events, next; /* room; taken in all; the next to be read */
-    uint64_t base;
+    uint64_t events, next; /* taken in all; the number of the next to be read */
+    struct trace_ring ring;
+    uint64_t full, block; /* blocks before the last; the next to be read */
+    uint64_t *word;       /* of the block that is being read, */
+    uint32_t count, at;   /* up to here; the next */
+    uint32_t last_words;  /* of the last block */
+    uint64_t now_ps;
     uint32_t nodes;
     char (*name)[SCENARIO_NAME_BYTES];
     uint32_t *first_port; /* of each node; behind them how many there are */

@@ -137,14 +137,19 @@ static inline void rig_until(struct rig *r, uint64_t ps)
         ;
 }
 
-/* With its node, and the node's port. */
-static inline struct fabric_trace rig_event(const struct rig *r, const struct fabric_record *record)
+/* Of a tracer that takes one event at a time: with its node, and the node's port. */
+static inline struct fabric_trace rig_event(const struct rig *r, struct fabric_tracer *t,
+                                            uint64_t *word)
 {
     struct fabric_trace e;
-    fabric_record_read(record, &e);
+    uint64_t now_ps = FABRIC_TRACE_ANEW;
+    uint32_t words = (uint32_t)(t->next - word);
+    assert_int_equal(fabric_trace_read(word, words, &now_ps, &e), words);
     assert_in_range(e.port, 0, r->f->ports - 1);
     e.node = r->f->port[e.port].node;
     e.port -= r->f->node[e.node].first_port;
+    t->next = word;
+    t->last_ps = FABRIC_TRACE_ANEW;
     return e;
 }
 

@@ -122,7 +122,7 @@ static void build__cnp(void **state)
 struct cnps {
     const struct rig *rig;
     struct fabric_tracer tracer;
-    struct fabric_record record; /* one at a time */
+    uint64_t word[4]; /* one event at a time */
     uint64_t last_ps[8];
     uint32_t n;
 };
@@ -131,8 +131,7 @@ struct cnps {
 static void note_cnp(void *arg)
 {
     struct cnps *c = arg;
-    const struct fabric_trace one = rig_event(c->rig, &c->record), *e = &one;
-    c->tracer.count = 0;
+    const struct fabric_trace one = rig_event(c->rig, &c->tracer, c->word), *e = &one;
     if (e->frame != PACKET_CNP || e->node == 7) /* the switch sends them on */
         return;
     uint64_t *last = &c->last_ps[e->flow];
@@ -146,7 +145,12 @@ static void engine__cnps_apart(void **state)
     (void)state;
     struct rig r;
     struct cnps c = {
-        .rig = &r, .tracer = {.record = &c.record, .room = 1, .full = note_cnp, .arg = &c}
+        .rig = &r,
+        .tracer = {.next = c.word,
+                   .enough = c.word + 1,
+                   .last_ps = FABRIC_TRACE_ANEW,
+                   .full = note_cnp,
+                   .arg = &c}
     };
     star(&r, 7, true);
     r.config.hosts.cc = "dcqcn-paper";

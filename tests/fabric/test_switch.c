@@ -54,7 +54,7 @@ static void mark__at_dequeue(void **state)
 struct marked {
     const struct rig *rig;
     struct fabric_tracer tracer;
-    struct fabric_record record; /* one at a time */
+    uint64_t word[4]; /* one event at a time */
     uint64_t n[FABRIC_TRACE_NO_FRAME + 1];
     uint64_t cnps_queued;
 };
@@ -62,8 +62,7 @@ struct marked {
 static void note_mark(void *arg)
 {
     struct marked *m = arg;
-    const struct fabric_trace one = rig_event(m->rig, &m->record), *e = &one;
-    m->tracer.count = 0;
+    const struct fabric_trace one = rig_event(m->rig, &m->tracer, m->word), *e = &one;
     if (e->kind == TRACE_MARK)
         m->n[e->frame]++;
     if (e->kind == TRACE_SEND && e->node == 8 && e->frame == PACKET_CNP && e->value > 0)
@@ -88,7 +87,12 @@ static void mark__only_what_may_be(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct rig r;
         struct marked m = {
-            .rig = &r, .tracer = {.record = &m.record, .room = 1, .full = note_mark, .arg = &m}
+            .rig = &r,
+            .tracer = {.next = m.word,
+                       .enough = m.word + 1,
+                       .last_ps = FABRIC_TRACE_ANEW,
+                       .full = note_mark,
+                       .arg = &m}
         };
         rig_star(&r, 8, 100, 1000);
         r.config.hosts.engine = rows[i].engine;

@@ -4,12 +4,13 @@
  */
 #include "rig.h"
 
-enum { ROOM = 3 };
+enum { ROOM = 12 }; /* words: four events to six */
 
 struct seen {
     const struct rig *rig;
     struct fabric_tracer tracer;
-    struct fabric_record record[ROOM];
+    uint64_t word[ROOM], now_ps;
+    uint64_t events, shorts; /* of them, in two words */
     uint64_t n[FABRIC_TRACE_KINDS];
     uint64_t last_ps, hash;
     struct fabric_trace last[FABRIC_TRACE_KINDS];
@@ -26,22 +27,44 @@ static void note(struct seen *s, const struct fabric_trace *e)
         s->hash = (s->hash ^ ((const uint8_t *)e)[i]) * UINT64_C(0x100000001b3);
 }
 
-/* Of the end too: what is left then. */
+/* Of the end too: what is left then. Every other time the next begins anew. */
 static void take(void *arg)
 {
     struct seen *s = arg;
-    assert_in_range(s->tracer.count, 0, ROOM);
-    for (uint32_t i = 0; i < s->tracer.count; i++) {
-        const struct fabric_trace e = rig_event(s->rig, &s->record[i]);
+    const struct rig *r = s->rig;
+    struct fabric_tracer *t = &s->tracer;
+    uint32_t count = (uint32_t)(t->next - s->word), longs = 0;
+    assert_in_range(count, 0, ROOM);
+    for (uint32_t at = 0; at < count;) {
+        struct fabric_trace e;
+        unsigned words = fabric_trace_read(&s->word[at], count - at, &s->now_ps, &e);
+        assert_in_range(words, 2, 3);
+        assert_in_range(e.port, 0, r->f->ports - 1);
+        e.node = r->f->port[e.port].node;
+        e.port -= r->f->node[e.node].first_port;
         note(s, &e);
+        s->events++;
+        s->shorts += words == 2;
+        longs += words == 3;
+        at += words;
     }
-    s->tracer.count = 0;
+    assert_int_equal(t->longs, longs);
+    t->longs = 0;
+    t->next = s->word;
+    if (s->events % 2 == 0)
+        t->last_ps = s->now_ps = FABRIC_TRACE_ANEW;
 }
 
 static void trace(struct rig *r, struct seen *s, uint32_t kinds)
 {
     *s = (struct seen){
-        .rig = r, .tracer = {.record = s->record, .room = ROOM, .full = take, .arg = s}
+        .rig = r,
+        .now_ps = FABRIC_TRACE_ANEW,
+        .tracer = {.next = s->word,
+                   .enough = s->word + ROOM - 2,
+                   .last_ps = FABRIC_TRACE_ANEW,
+                   .full = take,
+                   .arg = s}
     };
     r->config.trace_kinds = kinds;
     r->config.tracer = &s->tracer;
@@ -80,6 +103,7 @@ static void trace__adds_up(void **state)
         assert_int_equal(rig_run(&r), engine ? FABRIC_FAILED : FABRIC_FINISHED);
         take(&s);
         assert_int_equal(s.n[TRACE_ARRIVE], r.totals.link_hops);
+        assert_true(s.shorts > s.events / 2 && s.shorts < s.events);
         assert_true(s.n[TRACE_SEND] >= s.n[TRACE_ARRIVE]);
         assert_int_equal(s.n[TRACE_DROP], r.totals.drops);
         assert_int_equal(s.n[TRACE_MARK], r.totals.ecn_marks);
@@ -234,12 +258,74 @@ static void trace__storms(void **state)
     rig_end(&r);
 }
 
+/* Two words where all fits, three where one field is too large; each comes back as it was. */
+static void event__as_short_as_can_be(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t since_ps;
+        uint32_t flow, value;
+        uint64_t seq;
+        uint16_t bytes;
+        unsigned words;
+    } rows[] = {
+        {0,                 0,       0,          0,                60,    2},
+        {1,                 5,       77,         12345,            1086,  2},
+        {(1 << 21) - 1,     131071,  8388607,    (1 << 24) - 1,    32767, 2},
+        {1 << 21,           5,       77,         12345,            1086,  3},
+        {83840,             131072,  77,         12345,            1086,  3},
+        {83840,             5,       8388608,    12345,            1086,  3},
+        {83840,             5,       77,         1 << 24,          1086,  3},
+        {83840,             4194303, UINT32_MAX, UINT32_MAX,       32767, 3},
+        {83840,             5,       77,         (1ull << 32) + 7, 1086,  2}, /* the low bits */
+        {UINT64_C(1) << 56, 5,       77,         0,                1086,  3},
+    };
+    struct rig r;
+    struct seen s;
+    rig_star(&r, 2, 100, 1000);
+    trace(&r, &s, UINT32_MAX);
+    rig_flow(&r, 0, 1, 1000);
+    rig_make(&r);
+    uint32_t packet = packet_take(&r.f->pool);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const uint64_t from_ps = 1000;
+        uint64_t now_ps = from_ps;
+        struct fabric_trace e;
+        r.f->pool.packet[packet] = (struct packet){
+            .kind = PACKET_DATA,
+            .flow = rows[i].flow,
+            .seq = rows[i].seq,
+            .bytes = rows[i].bytes,
+            .priority = 3,
+        };
+        s.tracer.next = s.word;
+        s.tracer.last_ps = from_ps;
+        r.f->sched.now_ps = from_ps + rows[i].since_ps;
+        trace_packet(r.f, TRACE_SEND, 1, packet, rows[i].value);
+        assert_int_equal(s.tracer.next - s.word, rows[i].words);
+        for (uint32_t left = 0; left < rows[i].words; left++) /* not all of it */
+            assert_int_equal(fabric_trace_read(s.word, left, &now_ps, &e), 0);
+        assert_int_equal(fabric_trace_read(s.word, ROOM, &now_ps, &e), rows[i].words);
+        assert_int_equal(now_ps, from_ps + rows[i].since_ps);
+        assert_int_equal(e.time_ps, now_ps);
+        assert_true(e.flow == rows[i].flow && e.value == rows[i].value);
+        assert_true(e.seq == (uint32_t)rows[i].seq && e.bytes == rows[i].bytes);
+        assert_true(e.kind == TRACE_SEND && e.port == 1 && e.priority == 3);
+        assert_int_equal(e.frame, PACKET_DATA);
+        now_ps = FABRIC_TRACE_ANEW; /* what was before is not known */
+        assert_int_equal(fabric_trace_read(s.word, ROOM, &now_ps, &e), rows[i].words == 3 ? 3 : 0);
+    }
+    r.f->sched.now_ps = 0;
+    packet_give(&r.f->pool, packet);
+    rig_end(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trace__adds_up),         cmocka_unit_test(trace__changes_nothing),
         cmocka_unit_test(trace__kinds_asked_for), cmocka_unit_test(trace__wanted_only),
-        cmocka_unit_test(trace__storms),
+        cmocka_unit_test(trace__storms),          cmocka_unit_test(event__as_short_as_can_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
