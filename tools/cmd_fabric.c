@@ -313,13 +313,39 @@ static void tell_progress(const struct fabric *f, double begun, double *told)
     fputc('\n', stderr);
 }
 
+static volatile sig_atomic_t stopped; /* by this signal; 0: not */
+
+static void stop(int sig)
+{
+    stopped = sig;
+}
+
+/* Whoever stops the run leaves nothing of it. Once more, and it is killed as ever; and what was
+ * ignored stays so (nohup). */
+static void stop_on(int sig)
+{
+    struct sigaction was, act = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
+    if (sigaction(sig, NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+        sigaction(sig, &act, NULL);
+}
+
 static enum fabric_state simulate(struct fabric *f)
 {
     double begun = seconds(), told = begun;
     enum fabric_state state;
-    while ((state = fabric_run(f, EVENTS_A_LOOK)) == FABRIC_RUNNING)
+    while ((state = fabric_run(f, EVENTS_A_LOOK)) == FABRIC_RUNNING && stopped == 0)
         tell_progress(f, begun, &told);
     return state;
+}
+
+static noreturn void end_stopped(struct results *results, struct trace_writer *trace)
+{
+    trace_writer_abandon(trace);
+    results_abandon(results);
+    fputs("verbena: stopped; nothing was written\n", stderr);
+    signal(stopped, SIG_DFL);
+    raise(stopped);
+    _exit(TOOL_FAILED);
 }
 
 /* Of this process, as the kernel counts it; 0: not known. */
@@ -413,6 +439,9 @@ static struct fabric *prepare(const struct options *o, struct scenario *s, bool 
     struct fabric *f;
     uint64_t mib = o->trace_mib != 0 ? o->trace_mib : TRACE_MIB;
     struct trace_filter filter = read_filter(o, s);
+    stop_on(SIGINT);
+    stop_on(SIGTERM);
+    stop_on(SIGHUP);
     bool begun = results_begin(results, o->out, s, page, &error);
     bool traced = begun && (o->trace == NULL ||
                             trace_writer_open(trace, o->trace, mib << 20, &filter, s, &error));
@@ -455,6 +484,8 @@ int cmd_fabric(int argc, char **argv)
     struct fabric *f = prepare(&o, &s, page, &results, &trace);
     scenario_warn(&s, f, stderr);
     enum fabric_state state = simulate(f);
+    if (state == FABRIC_RUNNING)
+        end_stopped(&results, &trace);
     bool kept = finish(&o, &s, f, state, &results, &trace);
     int code = report(&s, f, state, o.out);
     if (!kept)

@@ -134,6 +134,9 @@ struct fabric_hosts {
     bool cnp_by_ack;   /* the echo of a mark is a flag of the ACK; else packets of their own */
     uint64_t cnp_interval_ps; /* between two CNPs of a flow */
     uint64_t timeout_ps;      /* without progress, all that is not acknowledged is sent again; 0 */
+    /* Of bare sources: a flow is one message, and what is lost of it has all of it sent again, from
+     * its first frame on; else from the missing one on. */
+    bool go_back_0;
     /* Of engines: how often in a row, as in verbs (rnr_retry 7: for ever); what a peer without a
      * receive asks to wait, rounded up to what an RNR NAK can say, FABRIC_MAX_RNR_PS at most. */
     uint8_t retry, rnr_retry;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * source.c: a host that is no NIC: flows of bytes, each frame acknowledged, go-back-N when one is
- * missing; with congestion control (nic/cc) or without. Flows of a priority take turns, a frame
- * each. What waits for its start, its pace or its timeout stands in the host's heap.
+ * missing, or go-back-0; with congestion control (nic/cc) or without. Flows of a priority take
+ * turns, a frame each. What waits for its start, its pace or its timeout stands in the host's heap.
  */
 #include <assert.h>
 #include <errno.h>
@@ -197,6 +197,9 @@ static void data_arrived(struct fabric *f, struct endpoint *e, const struct pack
     uint8_t echo = k->flags & PACKET_PROBE;
     if ((k->flags & PACKET_CE) != 0 && by_ack)
         echo |= PACKET_ECHO;
+    bool whole = f->config.hosts.go_back_0 && w->expected < w->bytes;
+    if (whole && (k->seq == 0 || k->seq > w->expected))
+        w->expected = 0; /* it begins anew, or has to: what came of it is of no use */
     if (k->seq > w->expected) {
         if (!w->gap)
             answer(f, e, w, PACKET_NAK, echo, k->sent_ps);
@@ -212,6 +215,10 @@ static void data_arrived(struct fabric *f, struct endpoint *e, const struct pack
 
 static void go_back(struct fabric *f, struct endpoint *e, struct flow *w)
 {
+    if (f->config.hosts.go_back_0) {
+        f->totals.acked_bytes -= w->acked;
+        w->acked = 0;
+    }
     w->next = w->acked;
     w->retries++;
     w->progress_ps = f->sched.now_ps;
@@ -314,13 +321,18 @@ static void answer_arrived(struct fabric *f, struct endpoint *e, const struct pa
     if (k->seq > w->acked) {
         f->totals.acked_bytes += k->seq - w->acked;
         w->acked = k->seq;
-        w->progress_ps = f->progress_ps = f->sched.now_ps;
+        w->progress_ps = f->sched.now_ps;
+        if (w->acked > w->furthest) { /* what is acknowledged once more is no progress */
+            w->furthest = w->acked;
+            f->progress_ps = f->sched.now_ps;
+        }
         if (w->next < w->acked)
             w->next = w->acked; /* it had gone back, but what it missed arrived */
     }
     if (w->acked == w->bytes)
         source_finish(f, e, w);
-    else if (k->kind == PACKET_NAK && k->seq == w->acked && w->next > w->acked)
+    else if (k->kind == PACKET_NAK && (k->seq == w->acked || f->config.hosts.go_back_0) &&
+             w->next > k->seq)
         go_back(f, e, w);
     else
         wake(f, e, w);

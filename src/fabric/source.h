@@ -11,6 +11,7 @@
 struct flow {
     /* The sender's. */
     uint64_t next, acked; /* bytes: sent up to, acknowledged up to */
+    uint64_t furthest;    /* that acked ever was */
     uint64_t bytes;
     uint64_t window_bytes; /* that may be under way; UINT64_MAX: no limit */
     uint64_t progress_ps;  /* when something was last acknowledged or sent anew */

@@ -64,6 +64,8 @@ static uint64_t messages_ps(const struct fabric *f, uint64_t frame_ps)
     for (uint32_t i = 0; i < f->flow_count; i++) {
         const struct fabric_flow *w = &f->flow_spec[i];
         uint64_t bytes = w->work.message_bytes != 0 ? w->work.message_bytes : ENGINE_MESSAGE_BYTES;
+        if (f->config.hosts.go_back_0)
+            bytes = w->bytes;
         frames += ((w->bytes < bytes ? w->bytes : bytes) - 1) / f->config.hosts.payload_bytes + 1;
     }
     return frames < MAX_PATIENCE_PS / frame_ps ? frames * frame_ps : MAX_PATIENCE_PS;

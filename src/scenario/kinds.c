@@ -62,7 +62,7 @@ const struct kind kinds_fault[] = {
 #define HOSTS "nic payload window timeout cnp_priority cnp_interval cc vlan"
 
 const struct kind kinds_nic[] = {
-    [NIC_NONE] = {"none",   HOSTS " ack_priority " KINDS_HPCC_FIELDS},
-    [NIC_ENGINE] = {"engine", HOSTS " retry rnr_retry rnr_timer"      },
-    {NULL,     NULL                                    },
+    [NIC_NONE] = {"none",   HOSTS " ack_priority recovery " KINDS_HPCC_FIELDS},
+    [NIC_ENGINE] = {"engine", HOSTS " retry rnr_retry rnr_timer"               },
+    {NULL,     NULL                                             },
 };

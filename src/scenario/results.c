@@ -267,6 +267,7 @@ static void write_hosts(FILE *out, const struct fabric_hosts *h)
         write_number(out, "ack_bytes", h->ack_bytes);
         write_number(out, "ack_priority", h->ack_priority);
         fprintf(out, "    \"ack_in_class\": %s,\n", h->ack_in_class ? "true" : "false");
+        fprintf(out, "    \"recovery\": \"%s\",\n", h->go_back_0 ? "go-back-0" : "go-back-n");
     }
     fprintf(out, "    \"cc\": \"%s\",\n", h->cc != NULL ? h->cc : "none");
     fprintf(out, "    \"cnp\": \"%s\",\n", h->cnp_by_ack ? "ack" : "packet");
@@ -390,8 +391,10 @@ static bool finish(struct results *r, unsigned file, struct scenario_error *erro
     char path[PATH_MAX];
     if (r->out[file].path != NULL)
         return output_commit(&r->out[file], error);
+    char part[PATH_MAX + 8];
     path_of(r, file, path);
-    if (unlink(path) == 0 || errno == ENOENT)
+    snprintf(part, sizeof(part), "%s.part", path); /* of one that was killed */
+    if ((unlink(part) == 0 || errno == ENOENT) && (unlink(path) == 0 || errno == ENOENT))
         return true;
     snprintf(error->text, sizeof(error->text),
              "%.400s: that of an earlier run cannot be removed: %s", path, strerror(errno));

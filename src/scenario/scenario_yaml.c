@@ -194,12 +194,15 @@ static bool read_topology(struct reader *r, const struct field *root, struct sce
     get_link(r, &f, "rate", "delay", &z.host_link);
     z.host_link.mtu_bytes = (uint32_t)get_bytes(r, &f, "mtu", FABRIC_MAX_FRAME_BYTES, 0);
     z.inner_link = z.host_link;
-    get_link(r, &f, "uplink_rate", "uplink_delay", &z.inner_link);
     if (shape == SHAPES)
         return read_graph(r, &f, s, &z.host_link);
     z.hosts = get_count(r, &f, "hosts", 1, FABRIC_MAX_NODES, shape == SHAPE_RING ? 2 : 16);
     z.switches = get_count(r, &f, shape == SHAPE_LEAF_SPINE ? "leaves" : "switches",
                            shape == SHAPE_RING ? 3 : 1, FABRIC_MAX_NODES, 4);
+    if (shape == SHAPE_PARKING_LOT && z.switches == 1)
+        reader_only(r, &f, "uplink_rate uplink_delay", "",
+                    "one switch has no uplinks; switches: 2 or more is expected with it");
+    get_link(r, &f, "uplink_rate", "uplink_delay", &z.inner_link);
     z.spines = get_count(r, &f, "spines", 1, FABRIC_MAX_NODES, 2);
     z.k = get_count(r, &f, "k", 2, 64, 4);
     if (z.k % 2 != 0)
@@ -276,6 +279,9 @@ static bool read_ecn(struct reader *r, const struct field *switches, struct fabr
     reader_get(r, &f, "priorities", &at);
     c->ecn = reader_priorities(r, &at, c->ecn);
     reader_note_priorities(r, &at, c->ecn);
+    if (c->ecn == 0)
+        reader_only(r, &f, "kmin kmax pmax rate at", "",
+                    "nothing is marked; some in switches.ecn.priorities are expected with it");
     c->kmin_bytes = get_threshold(r, &f, "kmin", UINT32_MAX, c->kmin_bytes, c);
     c->kmax_bytes = get_threshold(r, &f, "kmax", UINT32_MAX, c->kmax_bytes, c);
     c->pmax_ppm = (uint32_t)get_quantity(r, &f, "pmax", QUANTITY_PPM, 0, 1000000, c->pmax_ppm);
@@ -357,10 +363,17 @@ static bool read_switches(struct reader *r, const struct field *root, struct fab
                      "buffer headroom reserve alpha xon_offset lossless control weights "
                      "pause pause_quanta response_quanta trust ecn convergence"))
         return false;
-    reader_get(r, &f, "pause", &value);
-    c->link_pause = reader_choice(r, &value, "pfc link", 0) == 1;
     reader_get(r, &f, "trust", &value);
     c->trust_pcp = reader_choice(r, &value, "dscp pcp", 0) == 1;
+    if (!read_classes(r, &f, c))
+        return false;
+    if (c->lossless == 0) /* headroom by delays is taken in any case */
+        reader_only(r, &f, "pause pause_quanta response_quanta xon_offset headroom",
+                    c->headroom_delays != 0 ? "headroom" : "",
+                    "nothing is lossless, and so never paused; some in switches.lossless are "
+                    "expected with it");
+    reader_get(r, &f, "pause", &value);
+    c->link_pause = reader_choice(r, &value, "pfc link", 0) == 1;
     c->buffer_bytes = get_quantity(r, &f, "buffer", QUANTITY_BYTES, 1, UINT32_MAX, c->buffer_bytes);
     reader_get(r, &f, "headroom", &value);
     const char *headroom = reader_text(r, &value);
@@ -380,8 +393,8 @@ static bool read_switches(struct reader *r, const struct field *root, struct fab
         return false;
     for (unsigned i = 0; i < FABRIC_PRIORITIES; i++, key[0]++)
         c->weight[i] = (uint8_t)get_count(r, &value, key, 0, 100, c->weight[i]);
-    return read_classes(r, &f, c) && read_convergence(r, &f, c) && read_alpha(r, &f, c) &&
-           read_quanta(r, &f, c) && read_ecn(r, &f, c);
+    return read_convergence(r, &f, c) && read_alpha(r, &f, c) && read_quanta(r, &f, c) &&
+           read_ecn(r, &f, c);
 }
 
 /* Whose profile has none is compared with simulators that have none. */
@@ -421,13 +434,36 @@ static bool read_cc(struct reader *r, const struct field *f, struct scenario *s)
     return !r->failed;
 }
 
+/* Of CNPs, where there are any. */
+static bool read_cnps(struct reader *r, const struct field *f, const struct fabric_switches *c,
+                      struct fabric_hosts *h)
+{
+    const char *why = NULL;
+    if (h->cnp_by_ack)
+        why = "in this profile a flag of the ACK stands for a CNP; without the field is expected";
+    else if (c->ecn == 0)
+        why = "nothing is marked; some in switches.ecn.priorities are expected with it";
+    else if (h->engine && h->cc == NULL)
+        why =
+            "a NIC without congestion control sends no CNPs; another hosts.cc is expected with it";
+    if (why != NULL && !reader_only(r, f, "cnp_priority cnp_interval", "", why))
+        return false;
+    h->cnp_priority = (uint8_t)get_count(r, f, "cnp_priority", 0, 7, h->cnp_priority);
+    h->cnp_interval_ps = get_time(r, f, "cnp_interval", SCENARIO_MAX_TIME_PS, h->cnp_interval_ps);
+    return !r->failed;
+}
+
 static bool read_hosts(struct reader *r, const struct field *root, struct scenario *s)
 {
     struct field f, value;
     struct fabric_hosts *h = &s->config.hosts;
     reader_get(r, root, "hosts", &f);
-    if (!read_nic(r, &f, s))
+    if (!read_nic(r, &f, s) || !read_cc(r, &f, s) || !read_cnps(r, &f, &s->config.switches, h))
         return false;
+    if (h->ack_in_class)
+        reader_only(r, &f, "ack_priority", "",
+                    "ACKs go by the class of the data with hpcc in this profile; without the field "
+                    "is expected");
     reader_get(r, &f, "vlan", &value);
     h->vlan = reader_choice(r, &value, "off on", 0) == 1;
     h->payload_bytes =
@@ -444,13 +480,11 @@ static bool read_hosts(struct reader *r, const struct field *root, struct scenar
                            "3600s is expected",
                            reader_text(r, &value));
     h->ack_priority = (uint8_t)get_count(r, &f, "ack_priority", 0, 7, h->ack_priority);
-    h->cnp_priority = (uint8_t)get_count(r, &f, "cnp_priority", 0, 7, h->cnp_priority);
-    h->cnp_interval_ps = get_time(r, &f, "cnp_interval", SCENARIO_MAX_TIME_PS, h->cnp_interval_ps);
+    reader_get(r, &f, "recovery", &value);
+    h->go_back_0 = reader_choice(r, &value, "go-back-n go-back-0", 0) == 1;
     h->retry = (uint8_t)get_count(r, &f, "retry", 0, 7, h->retry);
     h->rnr_retry = (uint8_t)get_count(r, &f, "rnr_retry", 0, 7, h->rnr_retry);
     h->rnr_timer_ps = get_time(r, &f, "rnr_timer", FABRIC_MAX_RNR_PS, h->rnr_timer_ps);
-    if (!read_cc(r, &f, s))
-        return false;
     uint32_t mtu = h->payload_bytes;
     reader_get(r, &f, "payload", &value);
     if (h->engine && (mtu < 256 || mtu > 4096 || (mtu & (mtu - 1)) != 0))
@@ -549,6 +583,9 @@ static bool read_op(struct reader *r, const struct field *item, struct scenario 
     w.start_ps = get_time(r, item, "start", SCENARIO_MAX_TIME_PS, 0);
     w.priority = (uint8_t)get_count(r, item, "priority", 0, FABRIC_PRIORITIES - 1, 3);
     w.rounds = get_count(r, item, "rounds", 1, 100000, 1);
+    if (w.rounds == 1 && op != OP_ALLREDUCE) /* which has steps within one */
+        reader_only(r, item, "compute", "",
+                    "it is between rounds; rounds: 2 or more is expected with it");
     w.compute_ps = get_time(r, item, "compute", SCENARIO_MAX_TIME_PS, 0);
     w.connections = get_count(r, item, "connections", 1, 65536, 1);
     if (!read_work(r, item, s, &w.work))
@@ -578,12 +615,24 @@ static bool read_workload(struct reader *r, const struct field *root, struct sce
 static bool read_watchdog(struct reader *r, const struct field *root, struct fabric_config *c)
 {
     struct field f, value;
+    const char *times = "detect restore";
     reader_get(r, root, "watchdog", &f);
     if (!reader_keys(r, &f, "detect restore action"))
         return false;
     reader_get(r, &f, "action", &value);
     c->watchdog = (enum fabric_watchdog)reader_choice(
         r, &value, "off drop forward alert", reader_present(r, &f) ? WATCHDOG_DROP : WATCHDOG_OFF);
+    if (!r->failed && c->watchdog != WATCHDOG_OFF && c->switches.lossless == 0)
+        return reader_fail(r, &f,
+                           "nothing is lossless, and so never paused; action off, or some in "
+                           "switches.lossless are expected");
+    if (c->watchdog == WATCHDOG_OFF)
+        reader_only(r, &f, times, "",
+                    "there is no watchdog; action drop, forward or alert is expected with it");
+    else if (c->watchdog == WATCHDOG_ALERT)
+        reader_only(r, &f, times, "detect",
+                    "an alert leaves nothing to restore; action drop or forward is expected with "
+                    "it");
     c->detect_ps = get_quantity(r, &f, "detect", QUANTITY_TIME, FABRIC_US, SCENARIO_MAX_TIME_PS,
                                 200 * FABRIC_MS);
     c->restore_ps = get_quantity(r, &f, "restore", QUANTITY_TIME, FABRIC_US, SCENARIO_MAX_TIME_PS,
@@ -641,14 +690,13 @@ static bool read_mapping(struct reader *r, const struct field *f, struct scenari
 {
     struct fabric_mapping *m = &s->mapping[s->config.mappings++];
     m->node = get_node(r, f, "switch", s, "switch");
-    struct field pcp, dscp;
-    reader_get(r, f, "pcp", &pcp);
-    reader_get(r, f, "dscp", &dscp);
-    m->pcp = reader_present(r, &pcp);
-    if (!r->failed && m->pcp && reader_present(r, &dscp))
-        return reader_fail(r, &pcp, "dscp is there as well, one of both is expected");
+    m->pcp = s->config.switches.trust_pcp;
+    if (!reader_only(r, f, "dscp pcp", m->pcp ? "pcp" : "dscp",
+                     m->pcp ? "switches trust the PCP; pcp, or switches.trust: dscp, is expected"
+                            : "switches trust the DSCP; dscp, or switches.trust: pcp, is expected"))
+        return false;
     if (m->pcp)
-        m->dscp = (uint8_t)get_count(r, f, "pcp", 0, FABRIC_PRIORITIES - 1, 0);
+        m->dscp = (uint8_t)get_count(r, f, "pcp", 0, FABRIC_PRIORITIES - 1, 3);
     else
         m->dscp = (uint8_t)get_count(r, f, "dscp", 0, FABRIC_DSCPS - 1, 24);
     m->priority = (uint8_t)get_count(r, f, "priority", 0, FABRIC_PRIORITIES - 1, 0);

@@ -8,6 +8,8 @@ import glob
 import json
 import os
 import re
+import signal
+import subprocess
 import sys
 import tempfile
 
@@ -120,6 +122,19 @@ def go_back_n(out, total):
     demand(sum(int(row["retries"]) for row in rows(out, "flows.csv")) > 15, "few retries")
 
 
+def go_back_0(out, total):
+    """Nothing gets through; with go-back-N the same losses cost little."""
+    demand(total["finished"] == 0 and total["deadlock"] is False, total)
+    sent = sum(int(row["tx_bytes"]) for row in rows(out, "ports.csv") if row["node"] == "0")
+    demand(sent > 20 * 4194304 and int(rows(out, "flows.csv")[0]["retries"]) > 100, sent)
+    scenario = os.path.join(SCENARIOS, "go-back-0-livelock.yaml")
+    n, _ = fabric(scenario, "--set", "hosts.recovery=go-back-n")
+    flow = rows(n, "flows.csv")[0]
+    demand(float(flow["slowdown"]) < 2 and int(flow["retries"]) > 4, flow)
+    demand(summary(n)["parameters"]["recovery"] == "go-back-n", summary(n))
+    fabric(scenario, "--set", "hosts.nic=engine", status=UNAVAILABLE)
+
+
 def concurrency(out, total):
     """What the outage costs, with the scenario's eight connections a host and with one."""
     calm = ["--set", "faults.0.at=90ms", "--set", "faults.1.at=91ms"]
@@ -148,6 +163,7 @@ EXAMPLES = {
     "link-flap": (0, flap),
     "link-failure": (0, converged),
     "go-back-n-without-pfc": (0, go_back_n),
+    "go-back-0-livelock": (STALLED, go_back_0),
     "concurrency-slows-recovery": (0, concurrency),
 }
 
@@ -609,6 +625,45 @@ def disk_full():
     demand(sorted(os.listdir(out)) == sorted([*FILES, "trace", "verbs.csv"]), os.listdir(out))
 
 
+# Four milliseconds of a network that is never empty, over and over: no run ends while it is watched.
+ENDLESS = (
+    "topology: {shape: star, hosts: 4}\n"
+    "workload: [{op: incast, to: h3, bytes: 1MiB, rounds: 100000}]\n"
+)
+
+
+def stopped():
+    """By a signal: nothing of the run is left, an earlier one's files are; twice would kill it."""
+    scenario = os.path.join(tempfile.mkdtemp(dir=folder.name), "endless.yaml")
+    with open(scenario, "w", encoding="ascii") as text:
+        text.write(ENDLESS)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+        out, _ = fabric(STAR)
+        names = sorted(os.listdir(out))
+        before = {name: fnv(os.path.join(out, name)) for name in names}
+        words = ["run", scenario, "--out", out, "--trace", os.path.join(out, "trace")]
+        run = subprocess.Popen(
+            [e2e.VERBENA, "fabric", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        part = os.path.join(out, "trace.part")
+        e2e.wait_until(lambda: os.path.exists(part) and os.path.getsize(part) > 1 << 20, 30)
+        run.send_signal(number)
+        _, errors = run.communicate(timeout=30)
+        demand(run.returncode == -number, f"exit code {run.returncode}: {errors}")
+        if number == signal.SIGKILL:
+            break
+        demand(b"stopped; nothing was written" in errors, errors)
+        demand(sorted(os.listdir(out)) == names, os.listdir(out))
+        demand({name: fnv(os.path.join(out, name)) for name in names} == before, "changed")
+    # What a killed run leaves, the next one clears away, whatever it writes itself.
+    left = [name for name in os.listdir(out) if name.endswith(".part")]
+    demand({"trace.part", "verbs.csv.part", "flows.csv.part"} <= set(left), left)
+    bare = ["--no-report", "--set", "hosts.nic=none", "--trace", os.path.join(out, "trace")]
+    status, text, errors = e2e.run([e2e.VERBENA, "fabric", "run", STAR, "--out", out, *bare], 60)
+    demand(status == 0, text + errors)
+    demand(sorted(os.listdir(out)) == sorted([*FILES, "trace"]), os.listdir(out))
+
+
 FUNCTIONS = (
     one_flow,
     incast_drains,
@@ -619,6 +674,7 @@ FUNCTIONS = (
     deadlock_of_links,
     verbs,
     trace,
+    stopped,
 )
 
 

@@ -118,7 +118,7 @@ static void end__parameters(void **state)
         {"{nic: engine}",
          {"\"window_bytes\": 262144,", "\"rnr_retry\": 7,", "\"cnp_priority\": 6,",
           "\"headroom_bytes\": \"auto\","}         },
-        {"{nic: engine, window: 0, cnp_priority: 5}",
+        {"{nic: engine, window: 0, cc: timely, cnp_priority: 5}",
          {"\"window_bytes\": 262144,", "\"limit_ns\": 5000000,", "\"cnp_priority\": 5,",
           "\"weights\": [0, 0, 7, 0, 0, 0, 0, 0],"}},
         {"{nic: engine, window: 4KiB}",

@@ -44,7 +44,7 @@ static const char good[] =
     "  - {fault: link-up, at: 9us, a: x, b: y}\n"
     "  - {fault: link-down, at: 5us, a: y, b: x}\n"
     "  - {fault: link-mtu, a: c, b: y, mtu: 1KiB}\n"
-    "  - {fault: mapping, switch: y, dscp: 32, priority: 2}\n"
+    "  - {fault: mapping, switch: y, pcp: 4, priority: 2}\n"
     "  - {fault: mapping, switch: x, pcp: 5, priority: 1}\n"
     "  - {fault: link-corrupt, a: c, b: y, corrupt: 2%}\n";
 
@@ -95,8 +95,8 @@ static void read__every_field(void **state)
     assert_int_equal(s.config.faults, 2);
     assert_false(s.fault[0].up); /* in order of time */
     assert_int_equal(s.config.mappings, 2);
-    assert_int_equal(s.mapping[0].dscp, 32);
-    assert_false(s.mapping[0].pcp);
+    assert_int_equal(s.mapping[0].dscp, 4);
+    assert_true(s.mapping[0].pcp);
     assert_true(s.mapping[1].pcp);
     assert_int_equal(s.mapping[1].dscp, 5);
     assert_int_equal(s.link[2].corrupt_ppm, 20000);
@@ -223,10 +223,8 @@ static void read__mistakes_of_classes(void **state)
          "switches.trust: 'tos' is unknown; one of these is expected: dscp pcp"                   },
         {STAR WORK "hosts: {vlan: 7}\n",
          "hosts.vlan: '7' is unknown; one of these is expected: off on"                           },
-        {STAR WORK "faults:\n  - {fault: mapping, switch: s0, pcp: 8}\n",
-         "text.yaml:4: faults.0.pcp: '8' is out of range; from 0 to 7"                            },
-        {STAR WORK "faults:\n  - {fault: mapping, switch: s0, pcp: 3, dscp: 24}\n",
-         "faults.0.pcp: dscp is there as well"                                                    },
+        {STAR WORK "switches: {trust: pcp}\nfaults:\n  - {fault: mapping, switch: s0, pcp: 8}\n",
+         "text.yaml:5: faults.0.pcp: '8' is out of range; from 0 to 7"                            },
         {STAR WORK "faults:\n  - {fault: link-corrupt, a: h0, b: s0, corrupt: 5ns}\n",
          "faults.0.corrupt: '5ns' is not a share such as 1%"                                      },
     };
@@ -399,8 +397,9 @@ static void read__long_times(void **state)
     static const char *const times[] = {"3601s", "9999999s", "99999999999s",
                                         "184467440737095516151ps"};
     static const char text[] =
-        STAR "workload:\n  - {op: incast, to: h0, verb: send}\n  - {op: poisson}\n"
-             "faults: [{fault: link-down, a: h0, b: s0}]\n";
+        STAR "workload:\n  - {op: incast, to: h0, verb: send, rounds: 2}\n  - {op: poisson}\n"
+             "faults: [{fault: link-down, a: h0, b: s0}]\n"
+             "hosts: {cc: dcqcn-hw}\nwatchdog: {action: drop}\n";
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
         for (size_t j = 0; j < sizeof(times) / sizeof(times[0]); j++) {
             struct scenario s;
@@ -575,7 +574,9 @@ static void case_126_text_is_the_scenario(void **state)
         STAR WORK,
         "name: \"\\xfc: # '\\u2028 \\x1b\"\n" STAR WORK,
         "seed: 18446744073709551615\n" STAR WORK "limit: 1ps\n",
-        STAR WORK "switches: {buffer: 300KB, pause_quanta: 7, lossless: [], alpha: 3}\n",
+        STAR WORK "switches: {buffer: 300KB, pause_quanta: 7, alpha: 3}\n",
+        STAR WORK "switches: {buffer: 300KB, lossless: [], trust: pcp}\n"
+                  "faults: [{fault: mapping, switch: s0}]\n",
         STAR WORK "hosts: {nic: none, window: 3000, cc: hpcc}\nwatchdog: {action: alert}\n",
         STAR WORK "watchdog: {}\nhosts: {window: 0, cc: dcqcn-hw, payload: 4096}\n",
         "profile: hpcc-compat\n" STAR WORK "hosts: {cc: hpcc}\n",
