@@ -199,9 +199,6 @@ static bool read_topology(struct reader *r, const struct field *root, struct sce
     z.hosts = get_count(r, &f, "hosts", 1, FABRIC_MAX_NODES, shape == SHAPE_RING ? 2 : 16);
     z.switches = get_count(r, &f, shape == SHAPE_LEAF_SPINE ? "leaves" : "switches",
                            shape == SHAPE_RING ? 3 : 1, FABRIC_MAX_NODES, 4);
-    if (shape == SHAPE_PARKING_LOT && z.switches == 1)
-        reader_only(r, &f, "uplink_rate uplink_delay", "",
-                    "one switch has no uplinks; switches: 2 or more is expected with it");
     get_link(r, &f, "uplink_rate", "uplink_delay", &z.inner_link);
     z.spines = get_count(r, &f, "spines", 1, FABRIC_MAX_NODES, 2);
     z.k = get_count(r, &f, "k", 2, 64, 4);
@@ -583,9 +580,6 @@ static bool read_op(struct reader *r, const struct field *item, struct scenario 
     w.start_ps = get_time(r, item, "start", SCENARIO_MAX_TIME_PS, 0);
     w.priority = (uint8_t)get_count(r, item, "priority", 0, FABRIC_PRIORITIES - 1, 3);
     w.rounds = get_count(r, item, "rounds", 1, 100000, 1);
-    if (w.rounds == 1 && op != OP_ALLREDUCE) /* which has steps within one */
-        reader_only(r, item, "compute", "",
-                    "it is between rounds; rounds: 2 or more is expected with it");
     w.compute_ps = get_time(r, item, "compute", SCENARIO_MAX_TIME_PS, 0);
     w.connections = get_count(r, item, "connections", 1, 65536, 1);
     if (!read_work(r, item, s, &w.work))

@@ -625,7 +625,7 @@ def disk_full():
     demand(sorted(os.listdir(out)) == sorted([*FILES, "trace", "verbs.csv"]), os.listdir(out))
 
 
-# Four milliseconds of a network that is never empty, over and over: no run ends while it is watched.
+# No run of it ends while it is watched.
 ENDLESS = (
     "topology: {shape: star, hosts: 4}\n"
     "workload: [{op: incast, to: h3, bytes: 1MiB, rounds: 100000}]\n"

@@ -102,109 +102,94 @@ static void verbs__take_their_own(void **state)
     assert_in_range(refused, 1, 99);
 }
 
+struct meaning {
+    const char *text, *message; /* NULL: taken */
+};
+
+/* Of a star of four with an incast. */
+static const struct meaning of_a_star[] = {
+    {"watchdog: {action: off, detect: 1ms}\n",
+     "3: watchdog.detect: there is no watchdog; action drop, forward or alert"                                                                    },
+    {"watchdog: {action: off, restore: 1ms}\n",                                           "3: watchdog.restore: there is no watchdog"             },
+    {"watchdog: {action: alert, restore: 1ms}\n",
+     "3: watchdog.restore: an alert leaves nothing to restore; action drop or"                                                                    },
+    {"watchdog: {action: alert, detect: 1ms}\n",                                          NULL                                                    },
+    {"watchdog: {action: forward, detect: 1ms, restore: 1ms}\n",                          NULL                                                    },
+    {"watchdog: {detect: 1ms, restore: 1ms}\n",                                           NULL                                                    },
+    {"watchdog: {action: off}\n",                                                         NULL                                                    },
+    {"switches: {lossless: []}\nwatchdog: {action: drop}\n",
+     "4: watchdog: nothing is lossless, and so never paused; action off"                                                                          },
+    {"switches: {lossless: []}\nwatchdog: {action: off}\n",                               NULL                                                    },
+    {"switches:\n  lossless: []\n  headroom: 9KB\n",                                      "5: switches.headroom: nothing is lossless"             },
+    {"switches:\n  lossless: []\n  pause: link\n",                                        "5: switches.pause: nothing is lossless"                },
+    {"switches:\n  lossless: []\n  pause_quanta: 7\n",
+     "5: switches.pause_quanta: nothing is lossless"                                                                                              },
+    {"switches:\n  lossless: []\n  response_quanta: 7\n",
+     "5: switches.response_quanta: nothing is lossless"                                                                                           },
+    {"switches:\n  lossless: []\n  xon_offset: 1KB\n",
+     "5: switches.xon_offset: nothing is lossless, and so never paused; some in "
+     "switches.lossless"                                                                                                                          },
+    {"switches: {lossless: [], reserve: 1KB, alpha: 1/4}\n",                              NULL                                                    },
+    {"switches: {lossless: [3], headroom: 9KB, pause: link, pause_quanta: 7}\n",          NULL                                                    },
+    {"profile: hpcc-compat\nswitches: {lossless: [], headroom: 9KB}\n",                   NULL                                                    },
+    {"profile: hpcc-compat\nswitches: {lossless: [], pause: link}\n",
+     "switches.pause: nothing is lossless"                                                                                                        },
+    {"switches:\n  ecn: {priorities: [], kmin: 9KB}\n",
+     "4: switches.ecn.kmin: nothing is marked; some in switches.ecn.priorities"                                                                   },
+    {"switches: {ecn: {priorities: [], kmax: 9KB}}\n",                                    "switches.ecn.kmax: nothing is marked"                  },
+    {"switches: {ecn: {priorities: [], pmax: 9%}}\n",                                     "switches.ecn.pmax: nothing is marked"                  },
+    {"switches: {ecn: {priorities: [], rate: 9Gbps}}\n",                                  "switches.ecn.rate: nothing is marked"                  },
+    {"switches: {ecn: {priorities: [], at: dequeue}}\n",                                  "switches.ecn.at: nothing is marked"                    },
+    {"switches: {ecn: {priorities: [1], kmin: 1KB, kmax: 9KB, pmax: 9%, at: dequeue}}\n", NULL                                                    },
+    {"switches: {ecn: {priorities: []}}\nhosts: {cc: timely, cnp_interval: 9us}\n",
+     "4: hosts.cnp_interval: nothing is marked"                                                                                                   },
+    {"hosts: {cnp_priority: 5}\n",
+     "3: hosts.cnp_priority: a NIC without congestion control sends no CNPs; another hosts.cc"                                                    },
+    {"hosts: {cc: none, cnp_interval: 9us}\n",
+     "3: hosts.cnp_interval: a NIC without congestion control"                                                                                    },
+    {"hosts: {cc: dcqcn-hw, cnp_priority: 5, cnp_interval: 9us}\n",                       NULL                                                    },
+    {"hosts: {nic: none, cnp_priority: 5, cnp_interval: 9us}\n",                          NULL                                                    },
+    {"profile: hpcc-compat\nhosts: {cnp_priority: 5}\n",
+     "4: hosts.cnp_priority: in this profile a flag of the ACK stands for a CNP"                                                                  },
+    {"profile: hpcc-compat\nhosts: {cc: hpcc, ack_priority: 5}\n",
+     "4: hosts.ack_priority: ACKs go by the class of the data"                                                                                    },
+    {"profile: hpcc-compat\nhosts: {ack_priority: 5}\n",                                  NULL                                                    },
+    {"hosts: {recovery: go-back-0}\n",                                                    "3: hosts: there is no field 'recovery' with nic engine"},
+    {"hosts: {nic: none, recovery: go-back-0}\n",                                         NULL                                                    },
+    {"hosts: {nic: none, recovery: go-back-1}\n",
+     "3: hosts.recovery: 'go-back-1' is unknown; one of these is expected: go-back-n"                                                             },
+    {"faults: [{fault: mapping, switch: s0, pcp: 3}]\n",
+     "3: faults.0.pcp: switches trust the DSCP; dscp, or switches.trust: pcp"                                                                     },
+    {"faults: [{fault: mapping, switch: s0, dscp: 3}]\n",                                 NULL                                                    },
+    {"switches: {trust: pcp}\nfaults: [{fault: mapping, switch: s0, dscp: 3}]\n",
+     "4: faults.0.dscp: switches trust the PCP; pcp, or switches.trust: dscp"                                                                     },
+    {"switches: {trust: pcp}\nfaults: [{fault: mapping, switch: s0, pcp: 3}]\n",          NULL                                                    },
+};
+static void try_meaning(const struct meaning *row)
+{
+    char text[512];
+    struct scenario s, again;
+    struct scenario_error e = {""};
+    snprintf(text, sizeof(text), "%s%s", STAR WORK, row->text);
+    scenario_init(&s);
+    bool taken = scenario_read_yaml(&s, bench_file(text), NULL, 0, &e);
+    if (taken != (row->message == NULL))
+        fail_msg("%s: %s", text, e.text);
+    if (!taken)
+        bench_contains(e.text, row->message);
+    scenario_init(&again); /* what is recorded has a meaning */
+    if (taken && !scenario_read_text(&again, "again", s.text, NULL, 0, &e))
+        fail_msg("%s in\n%s", e.text, s.text);
+    scenario_free(&again);
+    scenario_free(&s);
+}
+
 /* What another setting leaves without effect is refused, and only that. */
 static void fields__without_meaning(void **state)
 {
     (void)state;
-    static const struct {
-        const char *text, *message; /* NULL: taken */
-    } rows[] = {
-        {"watchdog: {action: off, detect: 1ms}\n",
-         "3: watchdog.detect: there is no watchdog; action drop, forward or alert"                                                       },
-        {"watchdog: {action: off, restore: 1ms}\n",                                           "3: watchdog.restore: there is no watchdog"},
-        {"watchdog: {action: alert, restore: 1ms}\n",
-         "3: watchdog.restore: an alert leaves nothing to restore; action drop or"                                                       },
-        {"watchdog: {action: alert, detect: 1ms}\n",                                          NULL                                       },
-        {"watchdog: {action: forward, detect: 1ms, restore: 1ms}\n",                          NULL                                       },
-        {"watchdog: {detect: 1ms, restore: 1ms}\n",                                           NULL                                       },
-        {"watchdog: {action: off}\n",                                                         NULL                                       },
-        {"switches: {lossless: []}\nwatchdog: {action: drop}\n",
-         "4: watchdog: nothing is lossless, and so never paused; action off"                                                             },
-        {"switches: {lossless: []}\nwatchdog: {action: off}\n",                               NULL                                       },
-        {"switches:\n  lossless: []\n  headroom: 9KB\n",
-         "5: switches.headroom: nothing is lossless"                                                                                     },
-        {"switches:\n  lossless: []\n  pause: link\n",                                        "5: switches.pause: nothing is lossless"   },
-        {"switches:\n  lossless: []\n  pause_quanta: 7\n",
-         "5: switches.pause_quanta: nothing is lossless"                                                                                 },
-        {"switches:\n  lossless: []\n  response_quanta: 7\n",
-         "5: switches.response_quanta: nothing is lossless"                                                                              },
-        {"switches:\n  lossless: []\n  xon_offset: 1KB\n",
-         "5: switches.xon_offset: nothing is lossless, and so never paused; some in "
-         "switches.lossless"                                                                                                             },
-        {"switches: {lossless: [], reserve: 1KB, alpha: 1/4}\n",                              NULL                                       },
-        {"switches: {lossless: [3], headroom: 9KB, pause: link, pause_quanta: 7}\n",          NULL                                       },
-        {"profile: hpcc-compat\nswitches: {lossless: [], headroom: 9KB}\n",
-         NULL                                                                                                                            }, /* taken in any case */
-        {"profile: hpcc-compat\nswitches: {lossless: [], pause: link}\n",
-         "switches.pause: nothing is lossless"                                                                                           },
-        {"switches:\n  ecn: {priorities: [], kmin: 9KB}\n",
-         "4: switches.ecn.kmin: nothing is marked; some in switches.ecn.priorities"                                                      },
-        {"switches: {ecn: {priorities: [], kmax: 9KB}}\n",                                    "switches.ecn.kmax: nothing is marked"     },
-        {"switches: {ecn: {priorities: [], pmax: 9%}}\n",                                     "switches.ecn.pmax: nothing is marked"     },
-        {"switches: {ecn: {priorities: [], rate: 9Gbps}}\n",
-         "switches.ecn.rate: nothing is marked"                                                                                          },
-        {"switches: {ecn: {priorities: [], at: dequeue}}\n",                                  "switches.ecn.at: nothing is marked"       },
-        {"switches: {ecn: {priorities: [1], kmin: 1KB, kmax: 9KB, pmax: 9%, at: dequeue}}\n", NULL                                       },
-        {"switches: {ecn: {priorities: []}}\nhosts: {cc: timely, cnp_interval: 9us}\n",
-         "4: hosts.cnp_interval: nothing is marked"                                                                                      },
-        {"hosts: {cnp_priority: 5}\n",
-         "3: hosts.cnp_priority: a NIC without congestion control sends no CNPs; another hosts.cc"                                       },
-        {"hosts: {cc: none, cnp_interval: 9us}\n",
-         "3: hosts.cnp_interval: a NIC without congestion control"                                                                       },
-        {"hosts: {cc: dcqcn-hw, cnp_priority: 5, cnp_interval: 9us}\n",                       NULL                                       },
-        {"hosts: {nic: none, cnp_priority: 5, cnp_interval: 9us}\n",                          NULL                                       }, /* it counts them */
-        {"profile: hpcc-compat\nhosts: {cnp_priority: 5}\n",
-         "4: hosts.cnp_priority: in this profile a flag of the ACK stands for a CNP"                                                     },
-        {"profile: hpcc-compat\nhosts: {cc: hpcc, ack_priority: 5}\n",
-         "4: hosts.ack_priority: ACKs go by the class of the data"                                                                       },
-        {"profile: hpcc-compat\nhosts: {ack_priority: 5}\n",                                  NULL                                       },
-        {"hosts: {recovery: go-back-0}\n",
-         "3: hosts: there is no field 'recovery' with nic engine"                                                               },
-        {"hosts: {nic: none, recovery: go-back-0}\n",                                         NULL                                       },
-        {"hosts: {nic: none, recovery: go-back-1}\n",
-         "3: hosts.recovery: 'go-back-1' is unknown; one of these is expected: go-back-n"                                                },
-        {"faults: [{fault: mapping, switch: s0, pcp: 3}]\n",
-         "3: faults.0.pcp: switches trust the DSCP; dscp, or switches.trust: pcp"                                                        },
-        {"faults: [{fault: mapping, switch: s0, dscp: 3}]\n",                                 NULL                                       },
-        {"switches: {trust: pcp}\nfaults: [{fault: mapping, switch: s0, dscp: 3}]\n",
-         "4: faults.0.dscp: switches trust the PCP; pcp, or switches.trust: dscp"                                                        },
-        {"switches: {trust: pcp}\nfaults: [{fault: mapping, switch: s0, pcp: 3}]\n",          NULL                                       },
-    };
-    static const struct {
-        const char *text, *message;
-    } whole[] = {
-        {STAR "workload: [{op: incast, to: h3, compute: 1us}]\n",
-         "2: workload.0.compute: it is between rounds; rounds: 2 or more"              },
-        {STAR "workload: [{op: storage, rounds: 1, compute: 1us}]\n",
-         "2: workload.0.compute: it is between rounds"                                 },
-        {STAR "workload: [{op: incast, to: h3, rounds: 2, compute: 1us}]\n",       NULL},
-        {STAR "workload: [{op: allreduce, compute: 1us}]\n",                       NULL}, /* between its steps */
-        {"topology: {shape: parking-lot, switches: 1, uplink_rate: 9Gbps}\n" WORK,
-         "1: topology.uplink_rate: one switch has no uplinks; switches: 2 or more"     },
-        {"topology: {shape: parking-lot, switches: 1, uplink_delay: 9us}\n" WORK,
-         "1: topology.uplink_delay: one switch has no uplinks"                         },
-        {"topology: {shape: parking-lot, switches: 2, uplink_rate: 9Gbps}\n" WORK, NULL},
-    };
-    const size_t some = sizeof(rows) / sizeof(rows[0]);
-    for (size_t i = 0; i < some + sizeof(whole) / sizeof(whole[0]); i++) {
-        const char *message = i < some ? rows[i].message : whole[i - some].message;
-        char text[512];
-        struct scenario s, again;
-        struct scenario_error e = {""};
-        snprintf(text, sizeof(text), "%s%s", i < some ? STAR WORK : "",
-                 i < some ? rows[i].text : whole[i - some].text);
-        scenario_init(&s);
-        bool taken = scenario_read_yaml(&s, bench_file(text), NULL, 0, &e);
-        if (taken != (message == NULL))
-            fail_msg("%s: %s", text, e.text);
-        if (message != NULL)
-            bench_contains(e.text, message);
-        scenario_init(&again); /* what is recorded has a meaning */
-        if (taken && !scenario_read_text(&again, "again", s.text, NULL, 0, &e))
-            fail_msg("%s in\n%s", e.text, s.text);
-        scenario_free(&again);
-        scenario_free(&s);
-    }
+    for (size_t i = 0; i < sizeof(of_a_star) / sizeof(of_a_star[0]); i++)
+        try_meaning(&of_a_star[i]);
     bench_end();
 }
 
