@@ -628,7 +628,7 @@ def disk_full():
 # No run of it ends while it is watched.
 ENDLESS = (
     "topology: {shape: star, hosts: 4}\n"
-    "workload: [{op: incast, to: h3, bytes: 1MiB, rounds: 100000}]\n"
+    "workload: [{op: incast, to: h3, bytes: 1000GiB}]\n"
 )
 
 
