@@ -125,14 +125,14 @@ static int one_by_one(struct lab_try *x, enum ibv_wr_opcode opcode)
 /* As many under way as may be; after the last none is posted, and all are waited for. */
 static int many(struct lab_try *x, enum ibv_wr_opcode opcode)
 {
-    uint64_t posted = 0, every = x->t->depth / ASK_SHARE;
+    uint64_t posted = 0;
     bool last = false;
     struct lab_done d = {0};
     while (!last || x->done < posted) {
         while (!last && posted - x->done < x->t->depth) {
             posted++;
             last = posted == x->t->rounds || !lab_try_more(x);
-            int error = post(x, opcode, last || posted % every == 0);
+            int error = post(x, opcode, last || posted % x->signal_every == 0);
             if (error != 0)
                 return error;
         }
@@ -147,6 +147,7 @@ static int many(struct lab_try *x, enum ibv_wr_opcode opcode)
 
 static int source(struct lab_try *x)
 {
+    x->signal_every = variants[x->t->variant].streams ? x->t->depth / ASK_SHARE : 1;
     switch (x->t->variant) {
     case WRITE:
         return lab_tell_rounds(x, LAB_TELL_LAST_BYTE, false);

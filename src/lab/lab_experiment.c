@@ -67,6 +67,17 @@ static json_t *end_json(const struct lab_try *x)
     return o;
 }
 
+/* What others must set to the same, to be compared with us. */
+static void note_settings(struct lab_try *x)
+{
+    const struct lab_endpoint *self = &x->q.self, *peer = &x->q.peer;
+    uint64_t mtu = self->mtu < peer->mtu ? self->mtu : peer->mtu;
+    x->mtu_bytes = lab_rig_mtu_bytes((enum ibv_mtu)mtu);
+    x->reads = (uint32_t)(self->reads < peer->reads ? self->reads : peer->reads);
+    x->inlined = x->q.inlined;
+    x->receives = x->q.receives;
+}
+
 /* Both ends; *result: what the target found, for the source. The target has no use for it: NULL. */
 static int run_trial(struct lab_try *x, json_t **result)
 {
@@ -75,6 +86,7 @@ static int run_trial(struct lab_try *x, json_t **result)
     int error = open_queue(x);
     if (error == 0)
         error = lab_session_join(e, &x->q, NULL);
+    note_settings(x);
     lab_side_begin(&x->side, NULL, 0);
     lab_patience_init(&x->patience);
     x->begun_ns = x->batches.since_ns = lab_now_ns();
@@ -122,6 +134,12 @@ static json_t *trial_json(const struct lab_try *x, const json_t *source, json_t 
                           (json_int_t)x->t->size, "depth", (json_int_t)x->t->depth, "rounds",
                           (json_int_t)x->done, "elapsed_ns", (json_int_t)x->elapsed_ns, "proves",
                           v->proves, "not", v->fails, "source", source, "target", target);
+    json_object_set_new(o, "mtu_bytes", json_integer(x->mtu_bytes));
+    json_object_set_new(o, "outstanding_reads", json_integer(x->reads));
+    json_object_set_new(o, "inline_bytes", json_integer(x->inlined));
+    json_object_set_new(o, "receives", json_integer(x->receives));
+    if (x->signal_every != 0)
+        json_object_set_new(o, "signal_every", json_integer(x->signal_every));
     json_object_set_new(o, "cpu_us_a_message", json_real(cpu_a_message(source, target, messages)));
     if (v->streams && ns > 0) {
         json_object_set_new(o, "gbps", json_real(8.0 * x->t->size * messages / ns));

@@ -37,6 +37,9 @@ struct lab_try {
     struct lab_batches batches; /* of rounds */
     uint64_t batch_rounds;      /* in each */
     struct lab_hist hist;       /* the source */
+    /* What the queue pair was set to, for the record. */
+    uint32_t mtu_bytes, reads, inlined, receives;
+    uint32_t signal_every; /* of bare: how many requests for each that asks for a completion */
     uint64_t counts[LAB_TRIAL_COUNTS];
     char first[LAB_MESSAGE_BYTES]; /* of what the trial is about, in words */
 };
