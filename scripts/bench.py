@@ -11,6 +11,7 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -51,7 +52,10 @@ def own_namespace():
 
 
 def ask_for_cpu():
-    """Where sessions are scheduled as groups a nice value does nothing, the group's does."""
+    """Where sessions are scheduled as groups a nice value does nothing, the group's does. Told to
+    end it ends by an exception: programs that were started must not go on with all that CPU."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda n, _: sys.exit(128 + n))
     try:
         os.setsid()
     except OSError:

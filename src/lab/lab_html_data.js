@@ -88,25 +88,13 @@ const lab_data = (() => {
         const names = unique(ENDS.flatMap((end) => Object.keys(record[end] || {}))).filter(
             (name) => name !== "type",
         );
-        const value = (v) =>
-            v === null || v === undefined
-                ? "\u2013"
-                : typeof v === "object"
-                  ? JSON.stringify(v)
-                  : v;
+        const value = lab_settings.value;
         table(where, {
             caption: "Both ends",
             columns: ["", ...ENDS],
             rows: names.map((n) => [n, ...ENDS.map((e) => value((record[e] || {})[n]))]),
         });
-        const given = Object.entries(record.settings || {}).filter(([, v]) => v !== "");
-        const box = el("details", {}, el("summary", { text: "All settings of the run" }));
-        where.append(box);
-        table(box, {
-            caption: "Settings, as options of verbena lab",
-            columns: ["option", "value"],
-            rows: given.map(([n, v]) => [`--${n}`, value(v)]),
-        });
+        lab_settings.show(where);
     }
 
     function show_clocks(where, cases) {

@@ -267,14 +267,7 @@
                 (r.addresses || []).join(", "),
             ]),
         });
-        const given = Object.entries(record.settings || {}).filter(([, v]) => v !== "");
-        const box = el("details", {}, el("summary", { text: "All settings of the run" }));
-        where.append(box);
-        table(box, {
-            caption: "Settings, as options of verbena lab",
-            columns: ["option", "value"],
-            rows: given.map(([n, v]) => [`--${n}`, String(v)]),
-        });
+        lab_settings.show(where);
     }
 
     show_head();

@@ -392,6 +392,9 @@ class Namespaces:
     def make(self):
         for name in self.names:
             self.ip("netns", "add", name)
+            # Nobody else can have our addresses: trying out the link-local ones would take seconds.
+            no_trying = "echo 0 >/proc/sys/net/ipv6/conf/default/dad_transmits"
+            run(["ip", "netns", "exec", name, "sh", "-c", no_trying], 10)
         self.make_link()
 
     def make_link(self):

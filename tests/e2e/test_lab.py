@@ -548,7 +548,7 @@ def busy(process):
 def stopped():
     """An end that does not go but says nothing more."""
     with Server() as server:
-        command = run(server.port, *ENDLESS, "--timeout", "2s")
+        command = run(server.port, *ENDLESS, "--timeout", "1s")
         with Process(command) as source:
             wait_until(lambda: busy(source) and busy(server.process), 20, "both to work")
             os.kill(server.process.pid, signal.SIGSTOP)
@@ -562,7 +562,7 @@ def stopped():
 
 def stopped_here():
     """The other process of a local run that hears no more is ended with it."""
-    with Process([e2e.VERBENA, "lab", "local", *ENDLESS, "--timeout", "2s"]) as source:
+    with Process([e2e.VERBENA, "lab", "local", *ENDLESS, "--timeout", "1s"]) as source:
         wait_until(lambda: children(source.pid), 20, "the target's process")
         wait_until(lambda: busy(source), 20, "it to work")
         (child,) = children(source.pid)

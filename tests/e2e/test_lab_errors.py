@@ -304,15 +304,15 @@ def silent_clients():
             server.turns_away("it does not say who it is in time")
             demand(client.recv(1) == b"", "the connection stays open")
         server.serves()
-    with Server("--timeout", "2s") as server:
+    with Server("--timeout", "500ms") as server:
         with socket.create_connection(("127.0.0.1", server.port), 10) as client:
             client.sendall(greeting)
-            server.ends(69, "the peer says nothing for 2000 ms while greeting")
+            server.ends(69, "the peer says nothing for 500 ms while greeting")
 
 
 def trickle():
     """One byte now and then is no reason to wait for more."""
-    with Server("--timeout", "2s") as server:
+    with Server("--timeout", "700ms") as server:
         with socket.create_connection(("127.0.0.1", server.port), 10) as client:
             client.sendall(b"verb-lab" + struct.pack(">II", 1, 0) + bytes(32))
             client.sendall(struct.pack(">I", 60000))
@@ -324,14 +324,14 @@ def trickle():
                     return True
                 return server.process.popen.poll() is not None
             wait_until(more, 20, "an end")
-            server.ends(69, "the peer says nothing for 2000 ms while greeting")
+            server.ends(69, "the peer says nothing for 700 ms while greeting")
 
 
 def silent_server():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        status, _, err = e2e.run(run(port, *NO_TCP, "--timeout", "1s"), LIMIT_SECONDS)
-        demand(status == 69 and "the peer says nothing for 1000 ms while greeting" in err, err)
+        status, _, err = e2e.run(run(port, *NO_TCP, "--timeout", "300ms"), LIMIT_SECONDS)
+        demand(status == 69 and "the peer says nothing for 300 ms while greeting" in err, err)
 
 
 def garbage_after_greeting(data, says):

@@ -83,6 +83,7 @@ static void lab_html_write__of_many_ranks(void **state)
     assert_non_null(strstr(text, "<title>RDMA paths of 3 ranks<"));
     assert_non_null(strstr(text, "lab_html_many.js"));
     assert_null(strstr(text, "lab_html_data.js"));
+    assert_non_null(strstr(text, "lab_html_settings.js")); /* as pages of two ends have it */
     assert_true(json_equal(read, record));
     json_decref(read);
     json_decref(record);
