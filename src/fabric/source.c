@@ -304,7 +304,7 @@ static void tell_cc(struct fabric *f, struct endpoint *e, struct flow *w, const 
         cc_nak(&w->cc, p);
     if ((k->flags & PACKET_PROBE) != 0 && k->sent_ps == w->probe_ps) {
         w->probe_ps = 0;
-        cc_rtt(&w->cc, p, (now - k->sent_ps) / 1000);
+        cc_rtt(&w->cc, p, now / 1000, (now - k->sent_ps) / 1000);
     }
     if (f->telemetry != NULL && k->kind != PACKET_CNP)
         tell_path(f, e, w, k->seq);

@@ -307,7 +307,7 @@ static void take_answer(struct qp *qp, uint64_t now_ns, const struct rtt_mad *m)
     g->probe_ns = 0;
     g->unanswered = 0;
     nic_count(qp->nic, COUNTER_rp_rtt_handled, 1);
-    cc_rtt(&g->cc, &g->params, passed_ns - m->held_ns);
+    cc_rtt(&g->cc, &g->params, now_ns, passed_ns - m->held_ns);
 }
 
 /* Only between the two ends of a connection, each of which knows the other's address and number. */

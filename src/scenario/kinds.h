@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * kinds.h: which fields each kind of thing in a scenario takes: shapes of a topology, operations of
- * a workload, verbs, faults, hosts. What is of another kind is refused by these tables alone.
+ * a workload, verbs, faults, hosts. What is of another kind is refused by these tables alone; what
+ * another setting turns off, where it is read (scenario_yaml.c). A count that happens to be one, or
+ * what merely nothing in a workload meets (no link fails, no message waits for a receive), is no
+ * such setting: it stays, so that --set may vary it.
  */
 #ifndef SCENARIO_KINDS_H
 #define SCENARIO_KINDS_H

@@ -44,7 +44,7 @@ static void none__ignores_all(void **state)
     assert_false(cc_wants_rtt(&p));
     cc_cnp(&c, &p, 1);
     cc_nak(&c, &p);
-    cc_rtt(&c, &p, 1000000);
+    cc_rtt(&c, &p, 1, 1000000);
     cc_sent(&c, &p, 2, 1 << 30);
     assert_int_equal(cc_rate(&c, &p, 3), LINE);
 }

@@ -34,9 +34,9 @@ static void rtt__cases(void **state)
         struct cc c;
         assert_true(cc_params_named(&p, "timely", LINE));
         cc_start(&c, &p);
-        cc_rtt(&c, &p, rows[i].first_ns);
+        cc_rtt(&c, &p, 1, rows[i].first_ns);
         c.rate_bps = LINE / 2;
-        cc_rtt(&c, &p, rows[i].second_ns);
+        cc_rtt(&c, &p, 1, rows[i].second_ns);
         assert_in_range(c.rate_bps, rows[i].least, rows[i].most);
     }
 }
@@ -50,15 +50,15 @@ static void rtt__hyper_after_calm(void **state)
     cc_start(&c, &p);
     c.rate_bps = LINE / 2;
     for (int i = 0; i < 4; i++)
-        cc_rtt(&c, &p, 60000);
+        cc_rtt(&c, &p, 1, 60000);
     assert_int_equal(c.rate_bps, LINE / 2 + 4 * STEP);
-    cc_rtt(&c, &p, 60000);
+    cc_rtt(&c, &p, 1, 60000);
     assert_int_equal(c.rate_bps, LINE / 2 + 9 * STEP);
     for (int i = 0; i < 1000; i++)
-        cc_rtt(&c, &p, 1000);
+        cc_rtt(&c, &p, 1, 1000);
     assert_int_equal(c.rate_bps, LINE);
     for (int i = 0; i < 1000; i++)
-        cc_rtt(&c, &p, 10000000);
+        cc_rtt(&c, &p, 1, 10000000);
     assert_int_equal(c.rate_bps, p.min_bps);
 }
 

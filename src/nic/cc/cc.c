@@ -136,10 +136,10 @@ void cc_nak(struct cc *c, const struct cc_params *p)
         algorithms[p->algorithm]->nak(c, p);
 }
 
-void cc_rtt(struct cc *c, const struct cc_params *p, uint64_t rtt_ns)
+void cc_rtt(struct cc *c, const struct cc_params *p, uint64_t now_ns, uint64_t rtt_ns)
 {
     if (algorithms[p->algorithm]->rtt != NULL)
-        algorithms[p->algorithm]->rtt(c, p, rtt_ns);
+        algorithms[p->algorithm]->rtt(c, p, now_ns, rtt_ns);
 }
 
 void cc_sent(struct cc *c, const struct cc_params *p, uint64_t now_ns, uint64_t bytes)

@@ -131,7 +131,7 @@ struct cc_ops {
     void (*start)(struct cc *c, const struct cc_params *p);
     void (*cnp)(struct cc *c, const struct cc_params *p, uint64_t now_ns);
     void (*nak)(struct cc *c, const struct cc_params *p);
-    void (*rtt)(struct cc *c, const struct cc_params *p, uint64_t rtt_ns);
+    void (*rtt)(struct cc *c, const struct cc_params *p, uint64_t now_ns, uint64_t rtt_ns);
     void (*sent)(struct cc *c, const struct cc_params *p, uint64_t bytes);
     void (*advance)(struct cc *c, const struct cc_params *p, uint64_t now_ns);
     uint64_t (*deadline)(const struct cc *c, const struct cc_params *p);
@@ -156,7 +156,7 @@ void cc_start(struct cc *c, const struct cc_params *p);
 /* Time never goes back. */
 void cc_cnp(struct cc *c, const struct cc_params *p, uint64_t now_ns);
 void cc_nak(struct cc *c, const struct cc_params *p);
-void cc_rtt(struct cc *c, const struct cc_params *p, uint64_t rtt_ns);
+void cc_rtt(struct cc *c, const struct cc_params *p, uint64_t now_ns, uint64_t rtt_ns);
 void cc_sent(struct cc *c, const struct cc_params *p, uint64_t now_ns, uint64_t bytes);
 /* What an acknowledgement of all bytes before `acked` brought of its packet's way, when those
  * before `sent` had left; *last, all zero at first, is what the one before brought, and is set to

@@ -14,8 +14,9 @@ static uint64_t lower(uint64_t rate, uint64_t part, uint64_t whole, uint32_t bet
     return rate - (uint64_t)((unsigned __int128)rate * part / whole * beta_1024 / 1024);
 }
 
-static void rtt(struct cc *c, const struct cc_params *p, uint64_t rtt_ns)
+static void rtt(struct cc *c, const struct cc_params *p, uint64_t now_ns, uint64_t rtt_ns)
 {
+    (void)now_ns;
     struct cc_timely_state *t = &c->timely;
     const struct cc_timely *q = &p->timely;
     int64_t change = t->rtt_ns == 0 ? 0 : (int64_t)rtt_ns - (int64_t)t->rtt_ns;

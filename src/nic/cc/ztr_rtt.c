@@ -10,6 +10,7 @@
 enum {
     ONE = 1 << 20,
     LEAST = ONE >> 14,
+    FORGET_MASK = 0xff,
     CALM_ROUNDS = 5, /* ztr-target: from then on it adds more */
 };
 
@@ -47,24 +48,31 @@ static uint64_t less(uint64_t rate, uint64_t cut_65536)
     return rate * (65536 - cut_65536) >> 16;
 }
 
-static void by_template(struct cc *c, const struct cc_params *p, uint64_t rtt_ns)
+/* The least time is forgotten now and then, by the clock's low bits, and is looked at where nothing
+ * worse is known; what is less than it counts as a delay by itself. */
+static void by_template(struct cc *c, const struct cc_params *p, uint64_t now_ns, uint64_t rtt_ns)
 {
     struct cc_ztr_state *z = &c->ztr;
     uint64_t cut = p->ztr.dec_65536;
     bool severe = rtt_ns >= p->ztr.max_ns;
-    if (rtt_ns < z->min_ns)
-        z->min_ns = rtt_ns;
+    if ((now_ns & FORGET_MASK) == 0)
+        z->min_ns = p->ztr.first_min_ns;
     if (z->nak && severe) {
         z->nak = false;
         take_rate(c, p, less(z->rate, 5 * cut));
-    } else if (z->cnp || severe) {
+        return;
+    }
+    if (z->cnp || severe) {
         z->cnp = false;
         take_rate(c, p, less(z->rate, 2 * cut));
-    } else if (rtt_ns - z->min_ns > p->ztr.relative_ns) {
-        take_rate(c, p, less(z->rate, cut));
-    } else {
-        take_rate(c, p, (uint64_t)z->rate + p->ztr.add_1048576);
+        return;
     }
+    uint64_t relative_ns = rtt_ns < z->min_ns ? rtt_ns : rtt_ns - z->min_ns;
+    if (rtt_ns < z->min_ns)
+        z->min_ns = rtt_ns;
+    take_rate(c, p,
+              relative_ns > p->ztr.relative_ns ? less(z->rate, cut)
+                                               : (uint64_t)z->rate + p->ztr.add_1048576);
 }
 
 static uint64_t root(uint64_t v)
@@ -98,10 +106,10 @@ static void by_target(struct cc *c, const struct cc_params *p, uint64_t rtt_ns)
     take_rate(c, p, z->rate + (z->calm > CALM_ROUNDS ? 10 * add : add));
 }
 
-static void rtt(struct cc *c, const struct cc_params *p, uint64_t rtt_ns)
+static void rtt(struct cc *c, const struct cc_params *p, uint64_t now_ns, uint64_t rtt_ns)
 {
     if (p->algorithm == CC_ZTR_TEMPLATE)
-        by_template(c, p, rtt_ns);
+        by_template(c, p, now_ns, rtt_ns);
     else
         by_target(c, p, rtt_ns);
 }
