@@ -225,7 +225,8 @@ def congestion_control_of_engines():
     template are shorter, but more."""
     storms = {}
     for name in ("none", "timely", "ztr-target", "dcqcn-hw", "ztr-template"):
-        sets = ["--set", "workload.0.rounds=1", "--set", "hosts.cc=" + name, "--no-report"]
+        sets = ["--set", "workload.0.rounds=1", "--set", "workload.0.connections=1"]
+        sets += ["--set", "hosts.cc=" + name, "--no-report"]
         out, _ = fabric(os.path.join(SCENARIOS, "rack16-incast-storm.yaml"), *sets)
         paused = sum(int(row["paused_received_ns"]) for row in rows(out, "ports.csv"))
         storms[name] = (summary(out)["pauses"], paused)
