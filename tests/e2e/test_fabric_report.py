@@ -82,7 +82,7 @@ def storm():
         seen = browser.read(path)
         demand(seen["charts"] == 6, seen["labels"])
         demand([h for h in seen["headings"] if h in SECTIONS] == SECTIONS, seen["headings"])
-        says(seen, "60 / 60", "PFC STORM", r"s0 → h15", "15 of 16 hosts were told to pause")
+        says(seen, "120 / 120", "PFC STORM", r"s0 → h15", "15 of 16 hosts were told to pause")
 
 
 def moves():
