@@ -18,6 +18,7 @@ enum { TEXT_BYTES = 200, MAX_STEPS = 512, PSN_MASK = 0xffffff };
 enum kind {
     APPLICATION, /* and the library, in its calls */
     DATA,
+    RESULT, /* of an atomic */
     REQUEST,
     WORD,
     READY,
@@ -87,6 +88,35 @@ static void tell_completion(const struct walk *w, struct step *s)
                                : "that the far application knows of it");
 }
 
+/* What the word of a message promises its reader: that of a Write of UC is another message. */
+static void tell_told(const struct walk *w, struct step *s)
+{
+    const char *what = "application: is told, by a completion of its own";
+    if (w->op == LAB_READ)
+        tell(s, what, "the far application has made the data",
+             "that they are here: they are to be read");
+    else if (w->transport == LAB_RC)
+        tell(s, what, "by the specification, all of it is in memory here",
+             "that it is what the far application meant");
+    else if (w->op == LAB_WRITE)
+        tell(s, what, "the far application has written",
+             "that it has come, or all of it: a Write is lost without its word");
+    else
+        tell(s, what, "all of this message is in memory here",
+             "that it has not come before, or that those before it have come");
+}
+
+static void tell_checked(const struct walk *w, struct step *s)
+{
+    if (w->op == LAB_ATOMIC)
+        tell(s, "application: has looked at what the word was",
+             "nobody has changed it since the message before",
+             "that it is still as this one left it");
+    else
+        tell(s, "application: has looked at each byte", "the data are whole, and of this message",
+             "that the other end knows");
+}
+
 static void tell_point(const struct walk *w, struct step *s, enum lab_point begin)
 {
     switch (begin) {
@@ -106,12 +136,10 @@ static void tell_point(const struct walk *w, struct step *s, enum lab_point begi
         tell_completion(w, s);
         break;
     case LAB_AT_TOLD:
-        tell(s, "application: is told, by a completion of its own", "there is something to look at",
-             "that it is whole");
+        tell_told(w, s);
         break;
     case LAB_AT_CHECKED:
-        tell(s, "application: has looked at each byte", "the data are whole, and of this message",
-             "that the other end knows");
+        tell_checked(w, s);
         break;
     case LAB_AT_ANSWER:
         tell(s, "library: the application's acknowledgement goes into the send queue",
@@ -130,6 +158,9 @@ static const char *describe(enum kind kind, bool sent)
     switch (kind) {
     case DATA:
         return sent ? "NIC: reads memory and sends" : "NIC: data arrive and go into memory";
+    case RESULT:
+        return sent ? "NIC: has changed the word, and sends what it was"
+                    : "NIC: what the word was arrives and goes into memory";
     case REQUEST:
         return sent ? "NIC: sends the request" : "NIC: the request arrives";
     case WORD:
@@ -192,9 +223,11 @@ static enum kind kind_of(const struct walk *w, uint8_t opcode, bool to_target)
     }
     if (which == 0x11)
         return ACKNOWLEDGE;
+    if (which == 0x12)
+        return RESULT;
     if (which == 0x0c || which == 0x13 || which == 0x14)
         return REQUEST;
-    return which <= 0x12 ? DATA : OTHER;
+    return which < 0x12 ? DATA : OTHER;
 }
 
 static long long integer(const json_t *o, const char *name)

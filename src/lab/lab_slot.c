@@ -12,7 +12,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { MAGIC = 0x56626c31, BLANK = 0xb1 };
+enum { MAGIC = 0x56626c31, BLANK = 0xb1, PIECE_BYTES = 32 };
 #define PATTERN_FACTOR 0xd6e8feb86659fd93ull /* odd: it has an inverse */
 
 static const char *const owner_names[LAB_OWNERS] = {
@@ -310,11 +310,14 @@ bool lab_slot_lacks(const uint8_t *bytes, const struct lab_expect *e)
     lab_slot_fill(wanted, e->slot, e->sequence, e->length);
     if (e->length >= sizeof(struct lab_slot_head))
         lab_slot_seal(wanted);
-    bool lacks = true;
-    for (uint32_t i = 0; i < e->length && lacks; i++)
-        lacks = bytes[i] == wanted[i] || bytes[i] == BLANK;
+    bool only_blank = true, piece = false;
+    for (uint32_t i = 0, run = 0; i < e->length && !piece; i++) {
+        run = bytes[i] == BLANK ? run + 1 : 0;
+        piece = run == PIECE_BYTES;
+        only_blank &= bytes[i] == wanted[i] || bytes[i] == BLANK;
+    }
     free(wanted);
-    return lacks;
+    return only_blank || piece;
 }
 
 /* The seed of which this word is a part. */

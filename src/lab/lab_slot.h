@@ -105,8 +105,9 @@ struct lab_expect {
 };
 /* *offset: where corrupt bytes begin. */
 enum lab_verdict lab_slot_check(const uint8_t *bytes, const struct lab_expect *e, uint32_t *offset);
-/* Where pieces of contents may be lost on their way: a place is blanked, and what is wrong after
- * contents were sent there was only lost when it lacks nothing but what is blank still. */
+/* Where pieces of contents may be lost on their way: a place is blanked, and contents that were
+ * sent there since lack something while a piece is blank, or while nothing else is wrong. What is
+ * wrong otherwise is not for want of pieces. */
 void lab_slot_blank(uint8_t *bytes, uint32_t length);
 bool lab_slot_lacks(const uint8_t *bytes, const struct lab_expect *e);
 /* Contents that were read while others were written over them, copied by words of 8 bytes. length

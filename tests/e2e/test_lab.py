@@ -139,6 +139,13 @@ def odd_slots():
         demand([c["op"] for c in record["cases"]] == ["write", "atomic"], f"{words}")
 
 
+def one_slot():
+    """What memcpy takes is that of a copy, though there is one slot only."""
+    record = local("--slots", "1", "--size", "1MiB", "--depth", "1", "--op", "write")
+    copy = record["memcpy"][0]
+    demand(copy["ns"] > 1000, f"1 MiB cannot be copied in so short a time: {copy}")
+
+
 def offsets():
     """Wherever in its slot a message begins, and whatever its length, every byte is right."""
     record = local("--offset", "0,1,63", "--size", "67,4097", "--depth", "2", "--buffers",
@@ -196,7 +203,8 @@ PATHS = {
                      "source: has looked at each byte", "target: has the far application's"],
     ("rc", "send"): ["source: makes", "source: reads memory", "target: data arrive", *ACKNOWLEDGED],
     ("rc", "atomic"): ["source: goes into", "source: sends the request", "target: the request arrives",
-                       "source: polls the completion"],
+                       "source: polls the completion",
+                       "source: has looked at what the word was"],
     ("uc", "write"): ["source: makes", "source: reads memory", "target: data arrive", *ACKNOWLEDGED],
     ("uc", "write-imm"): ["source: makes", "source: reads memory", "target: data arrive",
                           *ACKNOWLEDGED],
@@ -666,6 +674,7 @@ def cases(tap):
                                 RC_OPS, [64, 4096], [1, 4]))
     one("offsets", offsets)
     one("odd_slots", odd_slots)
+    one("one_slot", one_slot)
     one("case_139__sizes", many_sizes)
     one("case_139__sizes_events", many_sizes, "--wait", "event")
     one("case_139__sizes_uc", many_sizes, "--transport", "uc", op="write,write-imm,send",

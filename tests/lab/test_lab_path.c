@@ -74,7 +74,7 @@ static void lab_path_make__write(void **state)
         {"source", 2200, 2200, "sends the word of it: SEND Only, PSN 12",                          "has left"                       },
         {"target", 2300, 2300, "the word of it arrives",                                           "is here"                        },
         {"target", 2400, 2400, "acknowledges to the far NIC",                                      "this NIC has all up to this PSN"},
-        {"target", 3000, 3000, "is told",                                                          "something to look at"           },
+        {"target", 3000, 3000, "is told",                                                          "all of it is in memory here"    },
         {"target", 3500, 3500, "has looked at each byte",                                          "whole"                          },
         {"target", 3600, 3900, "acknowledgement goes into the send queue",
          "needs the slot no longer"                                                                                                 },
@@ -142,6 +142,43 @@ static void lab_path_make__what_a_completion_proves(void **state)
         assert_true(says(path, "proves", rows[i].proves));
         assert_true(says(path, "not", rows[i].fails));
         assert_false(json_is_true(json_object_get(path, "packets")));
+        json_decref(path);
+    }
+}
+
+/* What the reader may believe differs: the word of a Write of UC comes without it, too. */
+static void lab_path_make__what_being_told_proves(void **state)
+{
+    (void)state;
+    static const struct {
+        enum lab_op op;
+        enum lab_transport transport;
+        const char *proves, *fails;
+    } rows[] = {
+        {LAB_WRITE,     LAB_RC, "all of it is in memory",                  "what the far application meant"  },
+        {LAB_WRITE_IMM, LAB_RC, "all of it is in memory",                  "what the far application meant"  },
+        {LAB_SEND,      LAB_RC, "all of it is in memory",                  "what the far application meant"  },
+        {LAB_READ,      LAB_RC, "has made the data",                       "they are to be read"             },
+        {LAB_WRITE,     LAB_UC, "has written",                             "a Write is lost without its word"},
+        {LAB_WRITE_IMM, LAB_UC, "all of this message",                     "that it has not come before"     },
+        {LAB_SEND,      LAB_UC, "all of this message",                     "that it has not come before"     },
+        {LAB_SEND,      LAB_UD, "all of this message",                     "that it has not come before"     },
+        {LAB_ATOMIC,    LAB_RC, "nobody has changed it since the message",
+         "still as this one left it"                                                                         },
+    };
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bool atomic = rows[i].op == LAB_ATOMIC;
+        json_t *path = make(rows[i].op, rows[i].transport,
+                            atomic ? "{'points': {'checked': 5}, 'packets': [{'ns': 6, 'sent': "
+                                     "true, 'opcode': 20, 'psn': 3}]}"
+                                   : "{'points': {'told': 5}}",
+                            atomic ? "{'points': {}, 'packets': [{'ns': 7, 'sent': true, "
+                                     "'opcode': 18, 'psn': 3}]}"
+                                   : "{'points': {}}");
+        assert_true(says(path, "proves", rows[i].proves));
+        assert_true(says(path, "not", rows[i].fails));
+        assert_int_equal(says(path, "what", "looked at each byte"), false);
+        assert_int_equal(says(path, "what", "has changed the word, and sends what it was"), atomic);
         json_decref(path);
     }
 }
@@ -318,6 +355,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lab_path_make__write),
         cmocka_unit_test(lab_path_make__what_a_completion_proves),
+        cmocka_unit_test(lab_path_make__what_being_told_proves),
         cmocka_unit_test(lab_path_make__what_a_send_is),
         cmocka_unit_test(lab_path_make__two_clocks),
         cmocka_unit_test(lab_path_make__two_clocks_of_other_nics),

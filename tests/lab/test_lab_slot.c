@@ -244,8 +244,8 @@ static void lab_slot_lacks__only_what_is_blank(void **state)
         {16,   0x0, 16,       true },
         {LONG, 0xf, LONG - 1, false},
         {LONG, 0xf, 0,        false},
-        {LONG, 0x3, PIECE,    false},
-        {LONG, 0x7, LONG - 1, false},
+        {LONG, 0x3, PIECE,    true }, /* wrong, but not all is here */
+        {LONG, 0x7, PIECE,    true },
         {LONG, 0xf, 24,       false}, /* the checksum */
         {16,   0x1, 15,       false},
         {16,   0x0, 3,        false},
@@ -271,6 +271,8 @@ static void lab_slot_lacks__only_what_is_blank(void **state)
     lab_slot_fill(here, 1, 1, LONG);
     lab_slot_seal(here);
     assert_false(lab_slot_lacks(here, &now));
+    lab_slot_blank(here + PIECE, PIECE); /* not whole: nobody knows yet */
+    assert_true(lab_slot_lacks(here, &now));
 }
 
 static void lab_slot_check__elsewhere_and_other_length(void **state)
