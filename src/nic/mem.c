@@ -342,7 +342,7 @@ void mem_train(struct nic *nic)
 enum mem_verdict mem_read(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
                           uint32_t n, unsigned need, uint32_t from_qpn, struct span *out)
 {
-    uint8_t *addr;
+    uint8_t *addr = NULL;
     bool paged;
     enum mem_verdict v = mem_find(nic, pd, key, va, n, need, from_qpn, &addr, &paged);
 
@@ -356,7 +356,7 @@ enum mem_verdict mem_read(struct nic *nic, const struct pd *pd, uint32_t key, ui
 enum mem_verdict mem_write(struct nic *nic, const struct pd *pd, uint32_t key, uint64_t va,
                            const uint8_t *src, uint32_t n, unsigned need, uint32_t from_qpn)
 {
-    uint8_t *addr;
+    uint8_t *addr = NULL;
     bool paged;
     enum mem_verdict v = mem_find(nic, pd, key, va, n, need, from_qpn, &addr, &paged);
 

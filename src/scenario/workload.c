@@ -153,7 +153,7 @@ bool workload_flow(struct scenario *s, const struct workload *w, uint32_t from, 
 
 bool workload_incast(struct scenario *s, const struct workload *w, uint32_t to, uint32_t senders)
 {
-    uint32_t n, *host = list_hosts(s, &n), after = FABRIC_NO_GROUP;
+    uint32_t n = 0, *host = list_hosts(s, &n), after = FABRIC_NO_GROUP;
     bool ok = host != NULL;
     for (uint32_t round = 0; ok && round < w->rounds; round++) {
         uint32_t group = w->rounds > 1 ? s->groups++ : FABRIC_NO_GROUP;
@@ -171,7 +171,7 @@ bool workload_incast(struct scenario *s, const struct workload *w, uint32_t to, 
 
 bool workload_permutation(struct scenario *s, const struct workload *w, uint32_t shift)
 {
-    uint32_t n, *host = list_hosts(s, &n), after = FABRIC_NO_GROUP;
+    uint32_t n = 0, *host = list_hosts(s, &n), after = FABRIC_NO_GROUP;
     bool ok = host != NULL;
     for (uint32_t round = 0; ok && round < w->rounds; round++) {
         uint32_t group = w->rounds > 1 ? s->groups++ : FABRIC_NO_GROUP;
@@ -186,7 +186,7 @@ bool workload_permutation(struct scenario *s, const struct workload *w, uint32_t
 
 bool workload_all_to_all(struct scenario *s, const struct workload *w)
 {
-    uint32_t n, *host = list_hosts(s, &n), after = FABRIC_NO_GROUP;
+    uint32_t n = 0, *host = list_hosts(s, &n), after = FABRIC_NO_GROUP;
     bool ok = host != NULL;
     for (uint32_t round = 0; ok && round < w->rounds; round++) {
         uint32_t group = w->rounds > 1 ? s->groups++ : FABRIC_NO_GROUP;
@@ -201,7 +201,7 @@ bool workload_all_to_all(struct scenario *s, const struct workload *w)
 
 bool workload_allreduce(struct scenario *s, const struct workload *w)
 {
-    uint32_t n, *host = list_hosts(s, &n);
+    uint32_t n = 0, *host = list_hosts(s, &n);
     bool ok = host != NULL;
     struct workload step = *w;
     if (ok && n > 1)
@@ -222,7 +222,7 @@ bool workload_allreduce(struct scenario *s, const struct workload *w)
 bool workload_storage(struct scenario *s, const struct workload *w, uint32_t servers,
                       uint32_t reads_ppm, struct rng *rng)
 {
-    uint32_t n, *host = list_hosts(s, &n);
+    uint32_t n = 0, *host = list_hosts(s, &n);
     bool ok = host != NULL;
     struct workload reads = *w;
     if (s->config.hosts.engine)
@@ -257,7 +257,7 @@ static uint64_t gap_ps(uint32_t u, uint64_t mean_ns)
 bool workload_poisson(struct scenario *s, const struct workload *w, enum workload_sizes sizes,
                       uint32_t load_ppm, uint64_t rate_bps, uint64_t duration_ps, struct rng *rng)
 {
-    uint32_t n, *host = list_hosts(s, &n);
+    uint32_t n = 0, *host = list_hosts(s, &n);
     bool ok = host != NULL;
     uint64_t mean_ns = mean_gap_ns(sizes, rate_bps, load_ppm);
     for (uint32_t i = 0; ok && n > 1 && i < n; i++) {
