@@ -296,6 +296,33 @@ static void lab_verdict_make__no_cpu_of_their_own(void **state)
     }
 }
 
+/* An atomic's target polls nothing, so that it sleeps is no want of a CPU. */
+static void lab_verdict_starved__target_of_atomics(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned op, source, target; /* percent of the time on a CPU */
+        bool starved;
+    } rows[] = {
+        {LAB_ATOMIC, 100, 1,   false},
+        {LAB_ATOMIC, 100, 40,  false},
+        {LAB_ATOMIC, 40,  100, true },
+        {LAB_WRITE,  100, 40,  true },
+        {LAB_READ,   100, 40,  true },
+    };
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        made_run(&e, &run, 5000);
+        struct lab_result *r = &run.results[1];
+        r->c.op = rows[i].op;
+        r->source.wall_ns = 10000000;
+        r->source.user_us = 100 * rows[i].source;
+        json_object_set_new(r->target, "wall_ns", json_integer(10000000));
+        json_object_set_new(r->target, "cpu_user_us", json_integer(100 * rows[i].target));
+        assert_int_equal(lab_verdict_starved(&e.settings, r), rows[i].starved);
+        lab_run_clear(&run);
+    }
+}
+
 static bool near(double value, double wanted)
 {
     return fabs(value - wanted) < 0.01 * wanted + 1e-12;
@@ -339,6 +366,7 @@ int main(void)
         cmocka_unit_test_teardown(lab_verdict_make__names_the_way, teardown),
         cmocka_unit_test_teardown(lab_verdict_make__bottleneck, teardown),
         cmocka_unit_test_teardown(lab_verdict_make__no_cpu_of_their_own, teardown),
+        cmocka_unit_test_teardown(lab_verdict_starved__target_of_atomics, teardown),
         cmocka_unit_test_teardown(lab_verdict_ratio__of_every_figure, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
