@@ -7,11 +7,13 @@ Both run on the software NIC, as two processes on 127.0.0.1, the source with all
 CPU and the target on another: which thread shares a CPU with which makes a stream of small messages
 several times slower or faster. perftest is told the settings and the number of messages that the
 lab had, and has to say that it has them: otherwise this ends with what differs. Ratios are medians
-of the rounds' ratios. Beside each median is how far apart the middle half of the rounds is; the two
-agree where these halves overlap. Never a test.
+of the rounds' ratios, with the interval in which their true median lies (90 % and more); the two
+agree where 1 is in it. Beside each median is how far apart the middle half of the rounds is. Never a
+test.
 """
 import argparse
 import json
+import math
 import os
 import re
 import socket
@@ -43,7 +45,7 @@ ROWS = [
     ("read throughput", 65536, "ib_read_bw"),
     ("send throughput", 65536, "ib_send_bw"),
 ]
-# Sizes of one run of the lab; perftest follows at once, for the machine's speed drifts.
+# Sizes of one run of the lab; perftest follows at once.
 RUNS = [(8, 128), (4096,), (65536,)]
 # The lab's name, perftest's option and what it prints, and which programs have it.
 SETTINGS = [
@@ -173,46 +175,71 @@ def figure(trial):
     return trial["gbps"] if "gbps" in trial else trial["latency"]["p50_ns"] / 1000
 
 
-def middle(values):
-    """The median, and where the middle half begins and ends."""
+def spread(values):
+    """How far apart the middle half is, as a share of the median."""
     if len(values) == 1:
-        return values[0], values[0], values[0]
+        return 0
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
-    return median, low, high
+    return (high - low) / median
+
+
+def interval(ratios):
+    """Where the true median lies, at 90 % or more, by order statistics; None of too few."""
+    ordered, left = sorted(ratios), None
+    for index in range(len(ordered) // 2):
+        outside = 2 * sum(math.comb(len(ordered), k) for k in range(index + 1))
+        if outside <= 0.1 * 2 ** len(ordered):
+            left = index
+    return None if left is None else (ordered[left], ordered[-1 - left])
 
 
 def measure(args, key):
-    """{row: [(figure of the lab, figure of perftest), of each round]}"""
+    """{row: [(figure of the lab, figure of perftest), of each round]}
+
+    The lab goes before perftest and after it, and counts with the mean: what gets slower meanwhile
+    is nobody's advantage.
+    """
     figures = {row: [] for row in ROWS}
     for number in range(args.rounds):
         print(f"round {number + 1} of {args.rounds}", file=sys.stderr, flush=True)
         for sizes in RUNS:
-            trials = lab(args.verbena, args.iterations, key, sizes)
-            for row in (row for row in ROWS if row[1] in sizes):
-                variant, size, program = row
-                trial = trials[variant, size]
-                figures[row].append((figure(trial), perftest(args.verbena, program, trial)))
+            before = lab(args.verbena, args.iterations, key, sizes)
+            rows = [row for row in ROWS if row[1] in sizes]
+            theirs = [perftest(args.verbena, program, before[variant, size])
+                      for variant, size, program in rows]
+            after = lab(args.verbena, args.iterations, key, sizes)
+            for row, their in zip(rows, theirs):
+                both = [figure(trials[row[:2]]) for trials in (before, after)]
+                figures[row].append((statistics.mean(both), their))
     return figures
+
+
+def agreement(ratios):
+    """Of the two, in words: noise if both signs of their difference are in the interval."""
+    found = interval(ratios)
+    if found is None:
+        return "too few rounds"
+    low, high = found
+    return f"{low:.2f} to {high:.2f}  {'yes' if low <= 1 <= high else 'no'}"
 
 
 def show(figures):
     columns = f"{'lab':>9} {'spread':>7} {'perftest':>9} {'spread':>7} {'ratio':>6}"
-    print(f"{'':18} {'bytes':>6} {'unit':>7} {columns}  agree")
+    print(f"{'':18} {'bytes':>6} {'unit':>7} {columns}  {'its interval':12}  agree")
     for (variant, size, _), rounds in figures.items():
-        (a, a_low, a_high), (b, b_low, b_high) = (middle(values) for values in zip(*rounds))
-        ratio, _, _ = middle([ours / theirs for ours, theirs in rounds])
+        text = " ".join(f"{statistics.median(values):9.2f} {spread(values):7.0%}"
+                        for values in zip(*rounds))
+        ratios = [ours / theirs for ours, theirs in rounds]
         unit = "us" if "latency" in variant else "Gbit/s"
-        text = f"{a:9.2f} {(a_high - a_low) / a:7.0%} {b:9.2f} {(b_high - b_low) / b:7.0%}"
-        agree = "yes" if a_low <= b_high and b_low <= a_high else "no"
-        agree = "-" if len(rounds) == 1 else agree
-        print(f"{variant:18} {size:6} {unit:>7} {text} {ratio:6.2f}  {agree}")
+        ratio = f"{statistics.median(ratios):6.2f}  {agreement(ratios)}"
+        print(f"{variant:18} {size:6} {unit:>7} {text} {ratio}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--verbena", default=os.path.join(bench.ROOT, "build", "verbena"))
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--iterations", type=int, default=10000,
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--iterations", type=int, default=100000,
                         help="of each operation, or as many as the lab does in half a second")
     args = parser.parse_args()
     bench.own_namespace()

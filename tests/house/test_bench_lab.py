@@ -86,10 +86,28 @@ def check_rows():
     return len(sizes) == len(set(sizes)) and wanted == set(sizes), f"{sizes} {wanted}"
 
 
+INTERVALS = [  # rounds' ratios, and what is said of them
+    ([1.1], "too few rounds"),
+    ([0.9, 1.0, 1.1, 1.2], "too few rounds"),
+    ([1.3, 0.8, 1.1, 1.2, 1.4], "0.80 to 1.40  yes"),
+    ([1.3, 1.01, 1.1, 1.2, 1.4], "1.01 to 1.40  no"),
+    ([0.9, 0.7, 0.8, 0.99, 0.6], "0.60 to 0.99  no"),
+    # of 8 rounds the second and the last but one: one outlier decides nothing
+    ([0.1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7], "1.10 to 1.60  no"),
+]
+
+
+def check_interval(ratios, wanted):
+    said = bench_lab.agreement(ratios)
+    return said == wanted, said
+
+
 def main():
     results = [(name, *check_said(*case)) for name, *case in CASES]
     results += [(f"words_{program}", *check_words(program, wanted)) for program, wanted in WORDS]
     results += [("unsaid", *check_unsaid()), ("rows", *check_rows())]
+    results += [(f"interval_{number}", *check_interval(*case))
+                for number, case in enumerate(INTERVALS)]
     print(f"1..{len(results)}")
     for number, (name, passed, detail) in enumerate(results, 1):
         print(f"{'ok' if passed else 'not ok'} {number} - {name}")
