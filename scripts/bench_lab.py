@@ -4,12 +4,12 @@
 prints the medians and their ratio: what the lab says ought to be what others say.
 
 Both run on the software NIC, as two processes on 127.0.0.1, the source with all its threads on one
-CPU and the target on another: which thread shares a CPU with which makes a stream of small messages
-several times slower or faster. perftest is told the settings and the number of messages that the
-lab had, and has to say that it has them: otherwise this ends with what differs. Ratios are medians
-of the rounds' ratios, with the interval in which their true median lies (90 % and more); the two
-agree where 1 is in it. Beside each median is how far apart the middle half of the rounds is. Never a
-test.
+CPU and the target on another: which thread shares a CPU with which makes a stream of small
+messages several times slower or faster. perftest is told the settings and the number of messages
+that the lab had, and has to say that it has them: otherwise this ends with what differs. Ratios
+are medians of the rounds' ratios, with the interval in which their true median lies (90 % and
+more); the two agree where 1 is in it. Beside each median is how far apart the middle half of the
+rounds is. Never a test.
 """
 import argparse
 import json
