@@ -3,8 +3,8 @@
 /*
  * lab_pays.c: what single cases come to against TCP is gathered by size and depth, and those that
  * came out alike are named together. A mean stands beside that, never for it: it hides that a load
- * may pay at one end and not at the other. Cases whose figures are the scheduler's are left out;
- * when most are, nothing is said of what pays.
+ * may pay at one end and not at the other. Cases of a few messages, and those whose figures are the
+ * scheduler's, are left out; when most are, nothing is said of what pays.
  */
 #include "lab/lab_pays.h"
 
@@ -19,6 +19,7 @@
 #include "lab/lab_verdict.h"
 
 enum { MEASURES = 3, MAX_PIECES = 3, TEXT_BYTES = 2048 };
+enum { LEAST_MESSAGES = 10 }; /* of fewer a median is chance */
 
 /* All are better when larger. */
 static const struct measure {
@@ -314,40 +315,75 @@ static const char *silence(const struct lab_run *run)
                : "without a baseline nothing is said about TCP";
 }
 
+/* Cases that have a baseline, and those of them that tell nothing. */
+struct sorted {
+    unsigned cases, few, starved;
+};
+
+/* told: which cases tell something. */
+static struct sorted sort_out(const struct lab_settings *s, const struct lab_run *run, bool *told)
+{
+    struct sorted x = {0};
+    for (unsigned i = 0; i < run->count; i++) {
+        const struct lab_result *r = &run->results[i];
+        bool compared = has_baseline(run, r);
+        bool few = compared && (r->c.iterations < LEAST_MESSAGES ||
+                                lab_verdict_baseline(run, r)->c.iterations < LEAST_MESSAGES);
+        bool starved = compared && !few && lab_verdict_starved(s, r);
+        x.cases += compared;
+        x.few += few;
+        x.starved += starved;
+        told[i] = compared && !few && !starved;
+    }
+    return x;
+}
+
+static void add_left_out(char text[TEXT_BYTES], const struct sorted *x)
+{
+    if (x->few > 0)
+        add(text, "; %u of %u cases are left out, which had fewer than %u messages", x->few,
+            x->cases, LEAST_MESSAGES);
+    if (x->starved > 0)
+        add(text, "; %u of %u cases are left out, where an end that polls had no CPU of its own",
+            x->starved, x->cases);
+}
+
+static void add_untold(char text[TEXT_BYTES], const struct sorted *x)
+{
+    add(text, "whether RDMA pays cannot be told here: ");
+    if (x->few > 0)
+        add(text,
+            "%u of %u cases that have a baseline had fewer than %u messages, which tell of chance; "
+            "use more --iterations",
+            x->few, x->cases, LEAST_MESSAGES);
+    if (x->starved > 0)
+        add(text,
+            "%sin %u of %u cases that have a baseline an end that polls had no CPU of its own, so "
+            "that their figures are the scheduler's; use --wait event, or more CPUs",
+            x->few > 0 ? "; " : "", x->starved, x->cases);
+}
+
 json_t *lab_pays_make(const struct lab_settings *s, const struct lab_run *run)
 {
     char text[TEXT_BYTES] = "";
-    unsigned cases = 0, starved = 0;
+    struct sorted x = {0};
     json_t *all = json_array();
     bool *told = calloc(run->count + 1, sizeof(*told));
-    for (unsigned i = 0; told != NULL && i < run->count; i++) {
-        bool compared = has_baseline(run, &run->results[i]);
-        bool waits = compared && lab_verdict_starved(s, &run->results[i]);
-        cases += compared;
-        starved += waits;
-        told[i] = compared && !waits;
-    }
-    bool tells = cases > 0 && 2 * starved <= cases;
+    if (told != NULL)
+        x = sort_out(s, run, told);
+    bool tells = x.cases > 0 && 2 * (x.few + x.starved) <= x.cases;
     if (tells) {
         add_verdict(text, run, told);
-        if (starved > 0)
-            add(text,
-                "; %u of %u cases are left out, where an end that polls had no CPU of its own",
-                starved, cases);
+        add_left_out(text, &x);
         for (unsigned m = 0; m < MEASURES; m++)
             if (spread_of(run, told, m).cases > 0)
                 json_array_append_new(all, measure_json(run, told, m));
-    } else if (cases > 0) {
-        add(text,
-            "whether RDMA pays cannot be told here: in %u of %u cases that have a baseline an end "
-            "that "
-            "polls had no CPU of its own, so that their figures are the scheduler's; use --wait "
-            "event, or more CPUs",
-            starved, cases);
+    } else if (x.cases > 0) {
+        add_untold(text, &x);
     } else {
         add(text, "%s", told != NULL ? silence(run) : "no memory to compare with TCP");
     }
     free(told);
-    return json_pack("{s:i,s:i,s:b,s:s,s:o}", "cases", (int)cases, "starved", (int)starved, "told",
-                     tells, "summary", text, "measures", all);
+    return json_pack("{s:i,s:i,s:i,s:b,s:s,s:o}", "cases", (int)x.cases, "few", (int)x.few,
+                     "starved", (int)x.starved, "told", tells, "summary", text, "measures", all);
 }

@@ -12,9 +12,9 @@
 
 enum { LAB_PAYS_NUMBER_BYTES = 24 };
 
-/* {"cases": N, "starved": N, "told": bool, "summary": text, "measures": [{"name": text,
+/* {"cases": N, "few": N, "starved": N, "told": bool, "summary": text, "measures": [{"name": text,
  * "geometric_mean": x, "least": x, "most": x, "says": text}, ...]}; the measures only where it can
- * be told. Cases are those that have the same over TCP. */
+ * be told. Cases are those that have the same over TCP; few of them had too few messages. */
 json_t *lab_pays_make(const struct lab_settings *s, const struct lab_run *run);
 /* Three significant digits, however small it is. */
 const char *lab_pays_number(double value, char out[LAB_PAYS_NUMBER_BYTES]);

@@ -193,6 +193,51 @@ static void lab_pays_make__starved(void **state)
     }
 }
 
+/* Of 9 cases so many had a few messages ('-'), or so many no CPU: most, and nothing is told. */
+static void lab_pays_make__few(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *few, *percent;
+        uint64_t messages, baseline; /* of the few */
+        bool told;
+        const char *summary;
+    } rows[] = {
+        {"---------", "+++++++++", 1,  1,   false, "cannot be told here: 9 of 9 cases that have a "},
+        {"---------", "+++++++++", 1,  1,   false, "had fewer than 10 messages, which tell of "    },
+        {"---------", "+++++++++", 1,  1,   false, "use more --iterations"                         },
+        {"---------", "---------", 9,  9,   false, "9 of 9 cases that have a baseline had fewer "  },
+        {"---------", "+++++++++", 9,  100, false, "cannot be told here: 9 of 9 cases that have a "},
+        {"---------", "+++++++++", 10, 9,   false, "cannot be told here: 9 of 9 cases that have a "},
+        {"-----++++", "+++++++++", 9,  9,   false, "cannot be told here: 5 of 9 cases that have a "},
+        {"---++++++", "++++++---", 9,  9,   false, "3 of 9 cases that have a baseline had fewer "  },
+        {"---++++++", "++++++---", 9,  9,   false, "; in 3 of 9 cases that have a baseline an end "},
+        {"----+++++", "+++++++++", 9,  9,   true,  "RDMA pays for this load: geometric means of 5 "},
+        {"----+++++", "+++++++++", 9,  9,   true,  "; 4 of 9 cases are left out, which had fewer " },
+        {"--+++++++", "++-++++++", 9,  9,   true,  "; 2 of 9 cases are left out, which had fewer " },
+        {"--+++++++", "++-++++++", 9,  9,   true,  "; 1 of 9 cases are left out, where an end "    },
+        {"---------", "+++++++++", 10, 10,  true,  "RDMA pays for this load: geometric means of 9 "},
+    };
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        make("*********", NULL, "*********", rows[i].percent);
+        for (unsigned k = 0; k < run.count; k++) {
+            struct lab_result *r = &run.results[k]; /* TCP and the write of a cell, in turn */
+            static const unsigned by_size[] = {2, 0, 1}, by_depth[] = {0, 2, 1};
+            bool few = rows[i].few[by_depth[k / 2 / 3] * 3 + by_size[k / 2 % 3]] == '-';
+            if (few)
+                r->c.iterations = r->c.op == LAB_TCP ? rows[i].baseline : rows[i].messages;
+        }
+        json_decref(pays);
+        pays = lab_pays_make(&e.settings, &run);
+        expect(i, summary(), rows[i].summary);
+        assert_int_equal(json_is_true(json_object_get(pays, "told")), rows[i].told);
+        assert_int_equal(json_array_size(json_object_get(pays, "measures")), rows[i].told ? 3 : 0);
+        if (!rows[i].told)
+            assert_null(strstr(summary(), " x TCP"));
+        lab_run_clear(&run);
+    }
+}
+
 static void lab_pays_make__nothing_to_compare(void **state)
 {
     (void)state;
@@ -247,6 +292,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(lab_pays_make__where, teardown),
         cmocka_unit_test_teardown(lab_pays_make__starved, teardown),
+        cmocka_unit_test_teardown(lab_pays_make__few, teardown),
         cmocka_unit_test_teardown(lab_pays_make__nothing_to_compare, teardown),
         cmocka_unit_test(lab_pays_number__three_digits),
     };
