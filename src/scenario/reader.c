@@ -135,35 +135,6 @@ static const char *scalar(const yaml_node_t *n)
     return (const char *)n->data.scalar.value;
 }
 
-void reader_get(struct reader *r, const struct field *f, const char *key, struct field *out)
-{
-    struct field found = {0};
-    name_field(r, f, key, &found);
-    if (f->node != NULL && f->node->type == YAML_MAPPING_NODE) {
-        yaml_node_pair_t *p = f->node->data.mapping.pairs.start;
-        for (; p < f->node->data.mapping.pairs.top; p++) {
-            yaml_node_t *name = yaml_document_get_node(&r->doc, p->key);
-            if (name->type == YAML_SCALAR_NODE && strcmp(scalar(name), key) == 0)
-                found.node = yaml_document_get_node(&r->doc, p->value);
-        }
-    }
-    *out = found;
-}
-
-unsigned reader_line(const struct field *f)
-{
-    return f->set == NULL && f->node != NULL ? (unsigned)f->node->start_mark.line + 1 : 0;
-}
-
-bool reader_present(const struct reader *r, const struct field *f)
-{
-    size_t n = strlen(f->path);
-    for (unsigned i = 0; i < r->set_count; i++)
-        if (strncmp(r->sets[i].text, f->path, n) == 0 && r->sets[i].text[n] == '.')
-            return true;
-    return f->node != NULL || f->set != NULL;
-}
-
 /* Whether a word is one of those separated by spaces; which. */
 static bool one_of(const char *words, const char *word, unsigned *which)
 {
@@ -178,6 +149,62 @@ static bool one_of(const char *words, const char *word, unsigned *which)
         p += *p == ' ';
     }
     return false;
+}
+
+/* Whether the group takes a field of this name. */
+static bool group_takes(const struct reader_group *g, const char *name)
+{
+    unsigned which;
+    for (unsigned i = 0; i < g->onlys; i++)
+        if (one_of(g->only[i].all, name, &which) && !one_of(g->only[i].taken, name, &which))
+            return false;
+    return g->keys == NULL || one_of(g->keys, name, &which);
+}
+
+/* Whether its group takes it. */
+static bool is_taken(const struct reader *r, const struct field *f)
+{
+    const char *dot = strrchr(f->path, '.'), *name = dot != NULL ? dot + 1 : f->path;
+    if (f->depth == 0 || (f->items >> (f->depth - 1) & 1) != 0)
+        return true;
+    return group_takes(&r->group[f->depth - 1], name);
+}
+
+void reader_get(struct reader *r, const struct field *f, const char *key, struct field *out)
+{
+    struct field found = {0};
+    name_field(r, f, key, &found);
+    if (f->node != NULL && f->node->type == YAML_MAPPING_NODE) {
+        yaml_node_pair_t *p = f->node->data.mapping.pairs.start;
+        for (; p < f->node->data.mapping.pairs.top; p++) {
+            yaml_node_t *name = yaml_document_get_node(&r->doc, p->key);
+            if (name->type == YAML_SCALAR_NODE && strcmp(scalar(name), key) == 0)
+                found.node = yaml_document_get_node(&r->doc, p->value);
+        }
+    }
+    if (r->group[f->depth].passes_over && !group_takes(&r->group[f->depth], key))
+        found.node = NULL;
+    *out = found;
+}
+
+unsigned reader_line(const struct field *f)
+{
+    return f->set == NULL && f->node != NULL ? (unsigned)f->node->start_mark.line + 1 : 0;
+}
+
+/* By --set, it or something below it. */
+static bool is_set(const struct reader *r, const struct field *f)
+{
+    size_t n = strlen(f->path);
+    for (unsigned i = 0; i < r->set_count; i++)
+        if (strncmp(r->sets[i].text, f->path, n) == 0 && r->sets[i].text[n] == '.')
+            return true;
+    return f->set != NULL;
+}
+
+bool reader_present(const struct reader *r, const struct field *f)
+{
+    return f->node != NULL || is_set(r, f);
 }
 
 /* What is behind the field's path in a --set: the next name; NULL: the set is for another field. */
@@ -229,10 +256,21 @@ static bool check_group(struct reader *r, const struct field *f, const char *key
     return reader_fail(r, f, "fields are expected: %s", keys);
 }
 
-static bool check_keys(struct reader *r, const struct field *f, const char *keys, const char *of)
+static bool of_some_kind(const struct kind *kinds, const char *name)
 {
     unsigned which;
-    r->group[f->depth] = (struct reader_group){.keys = keys};
+    for (; kinds != NULL && kinds->name != NULL; kinds++)
+        if (one_of(kinds->fields, name, &which))
+            return true;
+    return false;
+}
+
+/* others: kinds whose fields are passed over; NULL: none. */
+static bool check_keys(struct reader *r, const struct field *f, const char *keys, const char *of,
+                       const struct kind *others)
+{
+    unsigned which;
+    r->group[f->depth] = (struct reader_group){.keys = keys, .passes_over = others != NULL};
     if (!check_group(r, f, keys) || !check_sets(r, f, keys, of))
         return false;
     if (f->node == NULL || f->node->type != YAML_MAPPING_NODE)
@@ -245,7 +283,7 @@ static bool check_keys(struct reader *r, const struct field *f, const char *keys
             snprintf(key.path, sizeof(key.path), "scenario");
         if (key.node->type != YAML_SCALAR_NODE)
             return reader_fail(r, &key, "a name is expected: %s", keys);
-        if (!one_of(keys, scalar(key.node), &which))
+        if (!one_of(keys, scalar(key.node), &which) && !of_some_kind(others, scalar(key.node)))
             return reader_fail(r, &key, "there is no field '%s'%s; expected: %s", scalar(key.node),
                                of, keys);
         for (yaml_node_pair_t *q = f->node->data.mapping.pairs.start; q < p; q++) {
@@ -260,7 +298,7 @@ static bool check_keys(struct reader *r, const struct field *f, const char *keys
 
 bool reader_keys(struct reader *r, const struct field *f, const char *keys)
 {
-    return check_keys(r, f, keys, "");
+    return check_keys(r, f, keys, "", NULL);
 }
 
 unsigned reader_choice_of(struct reader *r, const struct field *f, const char *key,
@@ -283,6 +321,7 @@ unsigned reader_kind(struct reader *r, const struct field *f, const char *key,
                      const struct kind *kinds, unsigned fallback)
 {
     char of[64];
+    struct field value;
     r->group[f->depth] = (struct reader_group){0};
     if (!check_group(r, f, key))
         return fallback;
@@ -290,28 +329,49 @@ unsigned reader_kind(struct reader *r, const struct field *f, const char *key,
     if (r->failed)
         return fallback;
     snprintf(of, sizeof(of), " with %s %s", key, kinds[kind].name);
-    check_keys(r, f, kinds[kind].fields, of);
+    reader_get(r, f, key, &value);
+    check_keys(r, f, kinds[kind].fields, of, value.set != NULL ? kinds : NULL);
     return kind;
 }
 
+/* The next of words that spaces separate; false: there is none. */
+static bool next_word(const char **words, char *word, size_t room)
+{
+    size_t n = strcspn(*words, " ");
+    snprintf(word, room, "%.*s", (int)n, *words);
+    *words += n + ((*words)[n] == ' ');
+    return n > 0;
+}
+
+static bool by_set(struct reader *r, const struct field *f, const char *by)
+{
+    char path[READER_PATH_BYTES], word[READER_PATH_BYTES];
+    while (next_word(&by, word, sizeof(word))) {
+        int n = snprintf(path, sizeof(path), "%s%s", word[0] == '.' ? f->path : "", word);
+        if (n < (int)sizeof(path) && find_set(r, path) != NULL)
+            return true;
+    }
+    return false;
+}
+
 bool reader_only(struct reader *r, const struct field *f, const char *all, const char *taken,
-                 const char *why)
+                 const char *by, const char *why)
 {
     unsigned which;
+    char word[READER_PATH_BYTES];
     struct reader_group *g = &r->group[f->depth];
+    bool passed = by_set(r, f, by);
+    for (const char *p = all; next_word(&p, word, sizeof(word));) {
+        struct field value;
+        reader_get(r, f, word, &value);
+        if (!r->failed && !one_of(taken, word, &which) &&
+            (passed ? is_set(r, &value) : reader_present(r, &value)))
+            return reader_fail(r, &value, "%s", why);
+    }
     assert(g->onlys < READER_MAX_ONLY);
     g->only[g->onlys].all = all;
     g->only[g->onlys++].taken = taken;
-    for (const char *p = all; *p != '\0'; p += *p == ' ') {
-        char word[READER_PATH_BYTES];
-        struct field value;
-        size_t n = strcspn(p, " ");
-        snprintf(word, sizeof(word), "%.*s", (int)n, p);
-        p += n;
-        reader_get(r, f, word, &value);
-        if (!r->failed && !one_of(taken, word, &which) && reader_present(r, &value))
-            return reader_fail(r, &value, "%s", why);
-    }
+    g->passes_over = g->passes_over || passed;
     return !r->failed;
 }
 
@@ -367,20 +427,6 @@ void reader_item(struct reader *r, const struct field *f, unsigned i, struct fie
     found.items |= UINT32_C(1) << f->depth;
     found.node = yaml_document_get_node(&r->doc, f->node->data.sequence.items.start[i]);
     *out = found;
-}
-
-/* Whether its group takes it. */
-static bool is_taken(const struct reader *r, const struct field *f)
-{
-    unsigned which;
-    const char *dot = strrchr(f->path, '.'), *name = dot != NULL ? dot + 1 : f->path;
-    if (f->depth == 0 || (f->items >> (f->depth - 1) & 1) != 0)
-        return true;
-    const struct reader_group *g = &r->group[f->depth - 1];
-    for (unsigned i = 0; i < g->onlys; i++)
-        if (one_of(g->only[i].all, name, &which) && !one_of(g->only[i].taken, name, &which))
-            return false;
-    return g->keys == NULL || one_of(g->keys, name, &which);
 }
 
 void reader_note_word(struct reader *r, const struct field *f, const char *word)

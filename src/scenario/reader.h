@@ -30,6 +30,7 @@ struct reader_group {
         const char *all, *taken; /* of these only those */
     } only[READER_MAX_ONLY];
     unsigned onlys;
+    bool passes_over; /* what the file has of others counts as absent */
 };
 
 struct reader {
@@ -65,15 +66,18 @@ bool reader_present(const struct reader *r, const struct field *f);
 /* The field is a mapping (or absent) with no other keys than these, separated by spaces. */
 bool reader_keys(struct reader *r, const struct field *f, const char *keys);
 /* Which of the kinds the mapping is, as its field `key` says, or the fallback; without either that
- * is refused, as are fields that are not of the kind. */
+ * is refused, as are fields that are not of the kind. But where --set says which, those of other
+ * kinds that the file has are passed over. */
 unsigned reader_kind(struct reader *r, const struct field *f, const char *key,
                      const struct kind *kinds, unsigned fallback);
 /* The same of the field `key` alone, which others do not depend on. */
 unsigned reader_choice_of(struct reader *r, const struct field *f, const char *key,
                           const struct kind *kinds, unsigned fallback);
-/* Of all these fields only those taken are there; if not, it says why. */
+/* Of all these fields only those taken are there; if not, it says why. by: paths of the fields that
+ * decide it, those that begin with a dot below f; where one of them is by --set, what the file has
+ * is passed over. */
 bool reader_only(struct reader *r, const struct field *f, const char *all, const char *taken,
-                 const char *why);
+                 const char *by, const char *why);
 /* Items of a list, 0 when it is absent. */
 unsigned reader_items(struct reader *r, const struct field *f);
 void reader_item(struct reader *r, const struct field *f, unsigned i, struct field *out);

@@ -277,7 +277,7 @@ static bool read_ecn(struct reader *r, const struct field *switches, struct fabr
     c->ecn = reader_priorities(r, &at, c->ecn);
     reader_note_priorities(r, &at, c->ecn);
     if (c->ecn == 0)
-        reader_only(r, &f, "kmin kmax pmax rate at", "",
+        reader_only(r, &f, "kmin kmax pmax rate at", "", ".priorities",
                     "nothing is marked; some in switches.ecn.priorities are expected with it");
     c->kmin_bytes = get_threshold(r, &f, "kmin", UINT32_MAX, c->kmin_bytes, c);
     c->kmax_bytes = get_threshold(r, &f, "kmax", UINT32_MAX, c->kmax_bytes, c);
@@ -366,7 +366,7 @@ static bool read_switches(struct reader *r, const struct field *root, struct fab
         return false;
     if (c->lossless == 0) /* headroom by delays is taken in any case */
         reader_only(r, &f, "pause pause_quanta response_quanta xon_offset headroom",
-                    c->headroom_delays != 0 ? "headroom" : "",
+                    c->headroom_delays != 0 ? "headroom" : "", ".lossless .control",
                     "nothing is lossless, and so never paused; some in switches.lossless are "
                     "expected with it");
     reader_get(r, &f, "pause", &value);
@@ -423,7 +423,8 @@ static bool read_cc(struct reader *r, const struct field *f, struct scenario *s)
                            "the packets of a NIC have no room for what switches write "
                            "for hpcc; hosts.nic: none is expected with it");
     if (!hpcc)
-        reader_only(r, f, KINDS_HPCC_FIELDS, "", "only hpcc has it; hosts.cc: hpcc is expected");
+        reader_only(r, f, KINDS_HPCC_FIELDS, "", ".cc",
+                    "only hpcc has it; hosts.cc: hpcc is expected");
     h->ack_in_class = s->hpcc_compat && hpcc;
     h->hpcc_eta_percent = get_count(r, f, "hpcc_eta", 1, 100, h->hpcc_eta_percent);
     h->hpcc_stages = get_count(r, f, "hpcc_stages", 0, UINT16_MAX, h->hpcc_stages);
@@ -435,7 +436,7 @@ static bool read_cc(struct reader *r, const struct field *f, struct scenario *s)
 static bool read_cnps(struct reader *r, const struct field *f, const struct fabric_switches *c,
                       struct fabric_hosts *h)
 {
-    const char *why = NULL;
+    const char *why = NULL, *by = ".nic .cc switches.ecn.priorities";
     if (h->cnp_by_ack)
         why = "in this profile a flag of the ACK stands for a CNP; without the field is expected";
     else if (c->ecn == 0)
@@ -443,7 +444,7 @@ static bool read_cnps(struct reader *r, const struct field *f, const struct fabr
     else if (h->engine && h->cc == NULL)
         why =
             "a NIC without congestion control sends no CNPs; another hosts.cc is expected with it";
-    if (why != NULL && !reader_only(r, f, "cnp_priority cnp_interval", "", why))
+    if (why != NULL && !reader_only(r, f, "cnp_priority cnp_interval", "", by, why))
         return false;
     h->cnp_priority = (uint8_t)get_count(r, f, "cnp_priority", 0, 7, h->cnp_priority);
     h->cnp_interval_ps = get_time(r, f, "cnp_interval", SCENARIO_MAX_TIME_PS, h->cnp_interval_ps);
@@ -458,7 +459,7 @@ static bool read_hosts(struct reader *r, const struct field *root, struct scenar
     if (!read_nic(r, &f, s) || !read_cc(r, &f, s) || !read_cnps(r, &f, &s->config.switches, h))
         return false;
     if (h->ack_in_class)
-        reader_only(r, &f, "ack_priority", "",
+        reader_only(r, &f, "ack_priority", "", ".cc",
                     "ACKs go by the class of the data with hpcc in this profile; without the field "
                     "is expected");
     reader_get(r, &f, "vlan", &value);
@@ -549,13 +550,13 @@ static bool read_work(struct reader *r, const struct field *item, const struct s
     struct field value;
     char why[READER_PATH_BYTES];
     if (!s->config.hosts.engine &&
-        !reader_only(r, item, KINDS_VERB_FIELDS, "",
+        !reader_only(r, item, KINDS_VERB_FIELDS, "", "hosts.nic",
                      "there are no verbs without a NIC; hosts.nic engine is expected"))
         return false;
     unsigned verb = reader_choice_of(r, item, "verb", kinds_verb, FABRIC_WRITE);
     snprintf(why, sizeof(why), "it has no meaning with verb %s; expected: %s",
              kinds_verb[verb].name, kinds_verb[verb].fields);
-    if (!reader_only(r, item, KINDS_VERB_FIELDS, kinds_verb[verb].fields, why))
+    if (!reader_only(r, item, KINDS_VERB_FIELDS, kinds_verb[verb].fields, ".verb", why))
         return false;
     work->verb = (enum fabric_verb)verb;
     work->message_bytes =
@@ -621,10 +622,10 @@ static bool read_watchdog(struct reader *r, const struct field *root, struct fab
                            "nothing is lossless, and so never paused; action off, or some in "
                            "switches.lossless are expected");
     if (c->watchdog == WATCHDOG_OFF)
-        reader_only(r, &f, times, "",
+        reader_only(r, &f, times, "", ".action",
                     "there is no watchdog; action drop, forward or alert is expected with it");
     else if (c->watchdog == WATCHDOG_ALERT)
-        reader_only(r, &f, times, "detect",
+        reader_only(r, &f, times, "detect", ".action",
                     "an alert leaves nothing to restore; action drop or forward is expected with "
                     "it");
     c->detect_ps = get_quantity(r, &f, "detect", QUANTITY_TIME, FABRIC_US, SCENARIO_MAX_TIME_PS,
@@ -685,7 +686,7 @@ static bool read_mapping(struct reader *r, const struct field *f, struct scenari
     struct fabric_mapping *m = &s->mapping[s->config.mappings++];
     m->node = get_node(r, f, "switch", s, "switch");
     m->pcp = s->config.switches.trust_pcp;
-    if (!reader_only(r, f, "dscp pcp", m->pcp ? "pcp" : "dscp",
+    if (!reader_only(r, f, "dscp pcp", m->pcp ? "pcp" : "dscp", "",
                      m->pcp ? "switches trust the PCP; pcp, or switches.trust: dscp, is expected"
                             : "switches trust the DSCP; dscp, or switches.trust: pcp, is expected"))
         return false;
