@@ -211,6 +211,7 @@ bool scenario_import_flows(struct scenario *s, const char *path, struct scenario
     uint32_t flows;
     if (!begin(&w, path, error))
         return false;
+    s->path = strdup(path);
     bool ok = number(&w, "flows", FABRIC_MAX_FLOWS, &flows);
     s->line = w.line;
     for (uint32_t i = 0; ok && i < flows; i++)

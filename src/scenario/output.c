@@ -58,6 +58,12 @@ static bool is_ours(int fd, const char *part)
            here.st_dev == there.st_dev;
 }
 
+bool output_is_free(const char *path, const struct scenario *s, struct scenario_error *error)
+{
+    return !scenario_reads(s, path) ||
+           fail(error, path, "the scenario is read from it; another place is expected");
+}
+
 bool output_open(struct output *o, const char *path, struct scenario_error *error)
 {
     *o = (struct output){0};

@@ -15,6 +15,8 @@ struct output {
     char *part; /* what is written; NULL: path itself */
 };
 
+/* It is nothing that the scenario came from; false and *error. */
+bool output_is_free(const char *path, const struct scenario *s, struct scenario_error *error);
 /* That it can be made is certain afterwards, and that nobody else writes it. false and *error. */
 bool output_open(struct output *o, const char *path, struct scenario_error *error);
 /* Closes it and gives it its name; if it could not be written, what was there stays. false and

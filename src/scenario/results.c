@@ -73,11 +73,9 @@ static bool has_text(const char *path, const char *text)
 /* Somebody's scenario is not replaced by what a run makes of it, unless it came from there. */
 static bool is_own_scenario(const struct results *r, const struct scenario *s)
 {
-    struct stat in, out;
     char path[PATH_MAX];
     path_of(r, RESULTS_SCENARIO, path);
-    return s->path != NULL && stat(s->path, &in) == 0 && stat(path, &out) == 0 &&
-           in.st_dev == out.st_dev && in.st_ino == out.st_ino && !has_text(path, s->text);
+    return scenario_reads(s, path) && !has_text(path, s->text);
 }
 
 bool results_begin(struct results *r, const char *folder, struct scenario *s, bool report,
@@ -106,7 +104,8 @@ bool results_begin(struct results *r, const char *folder, struct scenario *s, bo
     for (unsigned i = 0; ok && i < RESULTS_FILES; i++) {
         char path[PATH_MAX];
         path_of(r, i, path);
-        ok = is_left_out(r, s, i) || output_open(&r->out[i], path, error);
+        ok = i == RESULTS_SCENARIO || output_is_free(path, s, error);
+        ok = ok && (is_left_out(r, s, i) || output_open(&r->out[i], path, error));
     }
     if (!ok) {
         results_abandon(r);

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "scenario/quantity.h"
 
@@ -37,6 +38,18 @@ void scenario_free(struct scenario *s)
     free(s->path);
     free(s->topology_path);
     memset(s, 0, sizeof(*s));
+}
+
+static bool same_file(const char *path, const char *other)
+{
+    struct stat a, b;
+    return path != NULL && stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+bool scenario_reads(const struct scenario *s, const char *path)
+{
+    return same_file(s->path, path) || same_file(s->topology_path, path);
 }
 
 static void *grown(void *array, uint32_t n, uint32_t *capacity, size_t bytes)

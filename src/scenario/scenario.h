@@ -34,7 +34,7 @@ struct scenario {
     unsigned topology_line, buffer_line;
     uint32_t *node_line, *link_line, *flow_line;
     uint32_t node_line_capacity, link_line_capacity, flow_line_capacity;
-    char *path;          /* of the scenario's file; NULL: there is none */
+    char *path; /* of the scenario's file, or of that with the flows; NULL: there is none */
     char *topology_path; /* NULL: the same file */
 };
 
@@ -43,6 +43,9 @@ struct scenario_set {
     const char *text;
     bool used;
 };
+
+/* Whether it came from the file of this path. */
+bool scenario_reads(const struct scenario *s, const char *path);
 
 /* What was wrong: "FILE:LINE: FIELD: ...", in words for whoever wrote the file. */
 struct scenario_error {

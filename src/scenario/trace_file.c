@@ -210,7 +210,8 @@ bool trace_writer_open(struct trace_writer *w, const char *path, uint64_t bytes,
     w->block = malloc(w->ring.block_bytes);
     uint32_t *ports = trace_ports_create(&s->topology);
     bool ok = w->block != NULL && ports != NULL && trace_mask_make(&w->mask, filter, s);
-    ok = ok ? output_open(&w->out, path, error) : fail(error, path, strerror(ENOMEM));
+    ok = ok || fail(error, path, strerror(ENOMEM));
+    ok = ok && output_is_free(path, s, error) && output_open(&w->out, path, error);
     if (ok) {
         w->fd = fileno(w->out.file);
         write_header(w, s, ports);

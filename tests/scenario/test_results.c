@@ -180,6 +180,39 @@ static void begin__not_over_the_scenario(void **state)
     }
 }
 
+#define TWO_HOSTS "3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n"
+
+/* Nor is anything else that the scenario came from. */
+static void results__beside_imports(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"flows.csv", "scenario.yaml", "verbs.csv", "flows.txt"};
+    for (unsigned i = 0; i < 2 * 4; i++) {
+        struct scenario s;
+        struct scenario_error e = {""};
+        struct results r;
+        char path[64];
+        bool flows = i < 4;
+        snprintf(path, sizeof(path), "out/%s", names[i % 4]);
+        bench_file(flows ? TWO_HOSTS : "");
+        assert_int_equal(mkdir("out", 0777), 0);
+        put(names[i % 4], flows ? "1\n0 1 3 100 1000 0\n" : TWO_HOSTS);
+        scenario_init(&s);
+        assert_true(scenario_import_topology(&s, flows ? "text.yaml" : path, &e));
+        assert_true(!flows || scenario_import_flows(&s, path, &e));
+        s.text = strdup("name: another\n");
+        bool begun = results_begin(&r, "out", &s, false, &e);
+        assert_int_equal(begun, i % 4 == 3);
+        if (begun)
+            results_abandon(&r);
+        else
+            bench_contains(e.text, path);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(rmdir("out"), 0);
+        scenario_free(&s);
+    }
+}
+
 /* FNV-1a, 64 bits; the file goes. */
 static uint64_t sum_of(const char *name)
 {
@@ -361,6 +394,7 @@ static void begin__no_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results__beside_imports),
         cmocka_unit_test(end__one_flow),
         cmocka_unit_test(end__unfinished_and_paused),
         cmocka_unit_test(end__parameters),

@@ -318,6 +318,13 @@ static void open__nowhere(void **state)
     bench_contains(e.text, "no-such: No such file");
     assert_false(trace_writer_open(&w, "/dev/full", 32, &all, &s, &e));
     bench_contains(e.text, "/dev/full: No space left");
+    FILE *own = fopen("own.yaml", "w");
+    assert_non_null(own);
+    assert_int_equal(fclose(own), 0);
+    s.path = strdup("own.yaml");
+    assert_false(trace_writer_open(&w, "own.yaml", 32, &all, &s, &e));
+    bench_contains(e.text, "own.yaml: the scenario is read from it");
+    assert_int_equal(unlink("own.yaml"), 0);
     trace_writer_abandon(&w); /* is not open */
     scenario_free(&s);
     bench_end();
