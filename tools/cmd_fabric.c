@@ -399,7 +399,7 @@ static int report(const struct scenario *s, const struct fabric *f, enum fabric_
     if (t.deadlock_ps != FABRIC_NEVER)
         report_deadlock(s, f, t.deadlock_ps);
     if (state == FABRIC_STALLED)
-        puts("the network came to a standstill: nothing was acknowledged any more");
+        puts("the network came to a standstill: nothing new was acknowledged any more");
     if (t.failed != 0)
         printf("%" PRIu32 " flows ended with an error; verbs.csv names them\n", t.failed);
     if (state == FABRIC_LIMIT)

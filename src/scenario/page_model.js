@@ -113,7 +113,7 @@ const page = (() => {
                 bad: true,
                 text:
                     {
-                        stalled: "standstill: nothing was acknowledged any more",
+                        stalled: "standstill: nothing new was acknowledged any more",
                         limit: "the limit of simulated time",
                         failed: "nothing is left to do: flows have failed",
                     }[d.end] || d.end,
