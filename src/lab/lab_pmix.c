@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#define _GNU_SOURCE
 /*
  * lab_pmix.c: the plug-in verbena-lab-pmix.so: every process puts its text, all wait for all, and
  * read what the others put. PMIx is left at once: nothing of it runs while something is measured.
@@ -13,6 +14,7 @@
 #include <time.h>
 
 #include "lab/lab_boot.h"
+#include "lab/lab_clock.h"
 
 #define NAME "verbena.lab"
 
@@ -43,23 +45,21 @@ static void fence_over(pmix_status_t status, void *context)
 /* What a late callback would write to must stay, so that it is none of a stack. */
 static struct fence fence = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
 
+/* By a clock that nobody sets: one that is set forward would end the waiting at once. */
 static pmix_status_t wait_for_all(const pmix_proc_t *all, uint64_t timeout_ns)
 {
     bool yes = true;
     static pmix_info_t collect;
-    struct timespec until;
+    uint64_t until_ns = lab_now_ns() + timeout_ns;
+    const struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
     PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
     pmix_status_t status = PMIx_Fence_nb(all, 1, &collect, 1, fence_over, &fence);
     if (status != PMIX_SUCCESS)
         return status == PMIX_OPERATION_SUCCEEDED ? PMIX_SUCCESS : status;
-    clock_gettime(CLOCK_REALTIME, &until);
-    uint64_t ns = (uint64_t)until.tv_nsec + timeout_ns;
-    until.tv_sec += (time_t)(ns / 1000000000);
-    until.tv_nsec = (long)(ns % 1000000000);
     pthread_mutex_lock(&fence.lock);
     int error = 0;
     while (!fence.over && error == 0)
-        error = pthread_cond_timedwait(&fence.ended, &fence.lock, &until);
+        error = pthread_cond_clockwait(&fence.ended, &fence.lock, CLOCK_MONOTONIC, &until);
     status = fence.over ? fence.status : PMIX_ERR_TIMEOUT;
     pthread_mutex_unlock(&fence.lock);
     return status;
