@@ -36,6 +36,7 @@ enum {
     MOST_WORDS = 3, /* an event takes at most */
     AHEAD_BYTES = 16 << 20,
 };
+#define IS_PIPE "a trace is not written in order, so that a pipe cannot take it; a file is expected"
 static const char magic[8] = {'V', 'B', 'N', 'A', 'T', 'R', 'C', '\n'};
 
 static void put_le64(uint8_t *p, uint64_t v)
@@ -201,6 +202,13 @@ static struct trace_ring ring_for(uint32_t nodes, uint64_t bytes)
     return ring_of(nodes, (uint32_t)block, blocks < 2 ? 2 : blocks);
 }
 
+/* Blocks, and the header at the end, go to their places. */
+static bool is_pipe(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
 bool trace_writer_open(struct trace_writer *w, const char *path, uint64_t bytes,
                        const struct trace_filter *filter, struct scenario *s,
                        struct scenario_error *error)
@@ -211,7 +219,8 @@ bool trace_writer_open(struct trace_writer *w, const char *path, uint64_t bytes,
     uint32_t *ports = trace_ports_create(&s->topology);
     bool ok = w->block != NULL && ports != NULL && trace_mask_make(&w->mask, filter, s);
     ok = ok || fail(error, path, strerror(ENOMEM));
-    ok = ok && output_is_free(path, s, error) && output_open(&w->out, path, error);
+    ok = ok && output_is_free(path, s, error) && (!is_pipe(path) || fail(error, path, IS_PIPE)) &&
+         output_open(&w->out, path, error);
     if (ok) {
         w->fd = fileno(w->out.file);
         write_header(w, s, ports);

@@ -318,6 +318,11 @@ static void open__nowhere(void **state)
     bench_contains(e.text, "no-such: No such file");
     assert_false(trace_writer_open(&w, "/dev/full", 32, &all, &s, &e));
     bench_contains(e.text, "/dev/full: No space left");
+    assert_int_equal(mkfifo("fifo", 0600), 0);
+    assert_false(
+        trace_writer_open(&w, "fifo", 32, &all, &s, &e)); /* nor does it wait for a reader */
+    bench_contains(e.text, "fifo: a trace is not written in order");
+    assert_int_equal(unlink("fifo"), 0);
     FILE *own = fopen("own.yaml", "w");
     assert_non_null(own);
     assert_int_equal(fclose(own), 0);
