@@ -74,6 +74,7 @@ static int refuse(struct lab_store *s)
 {
     int code = s->db == NULL ? SQLITE_NOMEM : sqlite3_errcode(s->db) & 0xff;
     const char *told = s->db == NULL ? "out of memory" : sqlite3_errmsg(s->db);
+    int system_error = code == SQLITE_IOERR ? sqlite3_system_errno(s->db) : 0;
     switch (code) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
@@ -87,7 +88,9 @@ static int refuse(struct lab_store *s)
     case SQLITE_LOCKED:
         return say(s, -EBUSY, "'%s' is in use by another program for too long: %s", s->file, told);
     default:
-        return say(s, -EIO, "'%s': %s", s->file, told);
+        return system_error != 0
+                   ? say(s, -EIO, "'%s': %s: %s", s->file, told, strerror(system_error))
+                   : say(s, -EIO, "'%s': %s", s->file, told);
     }
 }
 

@@ -9,11 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -527,6 +529,27 @@ static void lab_store_may_add__changes_nothing(void **state)
     lab_store_close(&s);
 }
 
+/* SQLite says no more than that reading or writing failed. */
+static void lab_store_may_add__says_why(void **state)
+{
+    (void)state;
+    struct rlimit was, none = {0};
+    struct lab_store s;
+    add("host");
+    assert_int_equal(lab_store_open(&s, file, true), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+    none.rlim_max = was.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &none);
+    int error = lab_store_may_add(&s);
+    setrlimit(RLIMIT_FSIZE, &was);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(error, -EIO);
+    assert_non_null(strstr(s.message, strerror(EFBIG)));
+    lab_store_close(&s);
+    assert_int_equal(count("SELECT count(*) FROM runs"), 1);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -544,6 +567,7 @@ int main(void)
         CASE(lab_store_add__all_or_nothing),
         CASE(lab_store_add__from_many_processes),
         CASE(lab_store_may_add__changes_nothing),
+        CASE(lab_store_may_add__says_why),
         cmocka_unit_test(lab_store_default__follows_xdg),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
