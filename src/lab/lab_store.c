@@ -176,8 +176,10 @@ int lab_store_open(struct lab_store *s, const char *file, bool make)
     int error = make ? make_folders(s) : 0;
     if (error != 0)
         return error;
+    char path[PATH_MAX + 2]; /* SQLite takes ":memory:" and "file:..." for more than names */
+    snprintf(path, sizeof(path), "%s%s", file[0] == '/' ? "" : "./", file);
     int flags = SQLITE_OPEN_READWRITE | (make ? SQLITE_OPEN_CREATE : 0);
-    if (sqlite3_open_v2(file, &s->db, flags, NULL) != SQLITE_OK)
+    if (sqlite3_open_v2(path, &s->db, flags, NULL) != SQLITE_OK)
         return refuse(s);
     sqlite3_busy_timeout(s->db, WAIT_MS);
     error = execute(s, "PRAGMA foreign_keys=ON");

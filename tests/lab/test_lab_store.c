@@ -550,6 +550,21 @@ static void lab_store_may_add__says_why(void **state)
     assert_int_equal(count("SELECT count(*) FROM runs"), 1);
 }
 
+/* Whatever its name is: it is kept. */
+static void lab_store_open__takes_any_name(void **state)
+{
+    (void)state;
+    static const char *const names[] = {":memory:", ":", "file:x?mode=memory", "none"};
+    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_int_equal(chdir(folder), 0);
+        strcpy(file, names[i]);
+        assert_int_equal(add("host"), 1);
+        assert_int_equal(add("host"), 2);
+        assert_int_equal(access(names[i], F_OK), 0);
+        assert_int_equal(chdir("/"), 0);
+    }
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -563,6 +578,7 @@ int main(void)
         CASE(lab_store_open__takes_teams_from_old_records),
         CASE(lab_store_add__of_many),
         CASE(lab_store_open__refuses),
+        CASE(lab_store_open__takes_any_name),
         CASE(lab_store_open__needs_a_file_to_read),
         CASE(lab_store_add__all_or_nothing),
         CASE(lab_store_add__from_many_processes),
