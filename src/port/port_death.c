@@ -248,21 +248,26 @@ static bool executor_is(const struct port_udp *u, uint32_t slot)
     return false;
 }
 
-static void executor_try(struct port_udp *u, uint32_t slot, int place)
+/* false: there is no descriptor left to try anybody. None by which packets go is given up for it.
+ */
+static bool executor_try(struct port_udp *u, uint32_t slot, int place)
 {
     struct udp_fd *f;
-    int fd = u->slot_mine[slot] || executor_is(u, slot) ? -1 : udp_slot_dial(u, slot);
+    if (u->slot_mine[slot] || executor_is(u, slot))
+        return true;
+    int fd = udp_slot_dial_spare(u, slot);
     if (fd < 0)
-        return;
+        return fd != -EMFILE && fd != -ENFILE;
     if (!will_send(u, fd)) {
         close(fd);
-        return;
+        return true;
     }
     if (udp_fd_add(u, fd, UDP_FD_EXECUTOR, false, &f) != 0)
-        return;
+        return true;
     u->deaths.executor[place].fd = f;
     u->deaths.executor[place].slot = slot;
     u->deaths.executor[place].accepted = false;
+    return true;
 }
 
 int port_udp_deaths_note(struct port *p, const struct port_connection *c)
@@ -281,7 +286,7 @@ int port_udp_deaths_note(struct port *p, const struct port_connection *c)
     int place = executor_place(u);
     if (err >= 0 && place >= 0 &&
         memcmp(&c->path.local, &c->path.remote, sizeof(c->path.local)) == 0)
-        executor_try(u, port_udp_id_slot(c->remote_id), place);
+        (void)executor_try(u, port_udp_id_slot(c->remote_id), place);
     return err;
 }
 
@@ -291,7 +296,8 @@ static void search(struct port_udp *u)
     struct udp_deaths *d = &u->deaths;
     int place = executor_place(u);
     for (unsigned i = 0; i < SEARCH_SLOTS && place >= 0 && d->looked < UDP_SLOTS - 1; i++) {
-        executor_try(u, (u->slot + 1 + d->looked++) % UDP_SLOTS, place);
+        if (!executor_try(u, (u->slot + 1 + d->looked++) % UDP_SLOTS, place))
+            d->looked = UDP_SLOTS - 1; /* later */
         place = executor_place(u);
     }
     if (place < 0) {

@@ -313,11 +313,18 @@ int udp_slot_dial(struct port_udp *u, uint32_t slot)
     return fd;
 }
 
-int udp_slot_dial_sender(const struct port_udp *u, uint32_t slot)
+int udp_slot_dial_spare(const struct port_udp *u, uint32_t slot)
 {
     struct sockaddr_un a;
     socklen_t n = udp_slot_name(slot, &a);
     int fd = name_connect(u, slot_socket(), &a, n);
+    large_buffer(fd);
+    return fd;
+}
+
+int udp_slot_dial_sender(const struct port_udp *u, uint32_t slot)
+{
+    int fd = udp_slot_dial_spare(u, slot);
     uid_t uid;
     /* What is sent before the other side has refused us is lost. Of the same user as we are now, it
      * knows us for sure; of others we know only that we would take theirs. */
@@ -325,11 +332,10 @@ int udp_slot_dial_sender(const struct port_udp *u, uint32_t slot)
         close(fd);
         return -EPERM;
     }
-    large_buffer(fd);
     return fd;
 }
 
-/* The same, cached. */
+/* The same as udp_slot_dial, cached. */
 static int slot_connect(struct port_udp *u, uint32_t slot)
 {
     if (u->slot_fd[slot] == NULL) {

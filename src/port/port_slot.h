@@ -20,10 +20,13 @@ int udp_slot_claim(struct port_udp *u, uint32_t *out);
 /* A socket that listens as the owner of a slot; -EADDRINUSE: it has one. */
 int udp_slot_bind(uint32_t slot);
 socklen_t udp_slot_name(uint32_t slot, struct sockaddr_un *a);
-/* A new connection to who listens there, if its user is allowed; or -errno. */
+/* A new connection to who listens there, if its user is allowed; or -errno. Where no descriptor is
+ * left another connection is given up for it. */
 int udp_name_dial(struct port_udp *u, const struct sockaddr_un *a, socklen_t n);
 /* The same to the owner of a slot. */
 int udp_slot_dial(struct port_udp *u, uint32_t slot);
+/* The same with a descriptor that is left, or none. */
+int udp_slot_dial_spare(const struct port_udp *u, uint32_t slot);
 /* The same by the sending side, which has connections of its own; only where we are sure to be
  * accepted. */
 int udp_slot_dial_sender(const struct port_udp *u, uint32_t slot);

@@ -530,6 +530,34 @@ static void will__no_descriptor_is_left(void **state)
     assert_true(until_told(1));
 }
 
+/* Out of descriptors it asks nobody until there are some, and gives no connection up by which
+ * packets go. */
+static void will__search_gives_nothing_up(void **state)
+{
+    (void)state;
+    uint8_t mad[MAD_BYTES];
+    make(&m[0], 1);
+    make(&m[1], 2);
+    uint32_t slot = port_udp_slot(m[1].port);
+    mad_make(mad, CM_DREQ, 7, slot << 22, 0);
+    assert_int_equal(mad_reaches(m, MEMBERS, 0, &local4, mad), 1);
+    struct port_udp *u = udp_of(m[0].port);
+    assert_non_null(u->slot_fd[slot]); /* by the first of them come all packets */
+    member_serves(2);
+    struct port_connection c = connection(m[0].port, 1);
+    assert_true(port_udp_deaths_note(m[0].port, &c) >= 0);
+    use_up_descriptors();
+    drive_for(m, MEMBERS, 50);
+    assert_non_null(u->slot_fd[slot]);
+    assert_int_equal(u->deaths.looked, 0);
+    assert_int_not_equal(u->deaths.backoff_ns, 0);
+    give_back_descriptors();
+    assert_int_equal(accepted(&m[0]), 0);
+    for (uint64_t end = now_ns() + 5 * SECOND_NS; accepted(&m[0]) == 0 && now_ns() < end;)
+        drive_for(m, MEMBERS, 1);
+    assert_int_equal(accepted(&m[0]), 1);
+}
+
 /* Nobody wants wills: it is asked now and then, not all the time. */
 static void will__nobody_serves(void **state)
 {
@@ -564,6 +592,7 @@ int main(void)
         DEATH(will__nonsense_is_refused),
         DEATH(will__nobody_serves),
         DEATH(will__no_descriptor_is_left),
+        DEATH(will__search_gives_nothing_up),
     };
     private_net_enter();
     return cmocka_run_group_tests(tests, NULL, NULL);
