@@ -132,6 +132,7 @@ TESTED_IN = {
 PURE_EXCEPTIONS = {
     "src/base/lock.h": "pthread.h",  # the lock of a QP or CQ: no system call unless it is contended
     "src/base/firm.h": "pthread.h",  # for the floors above
+    "src/base/file_limit.h": "sys/resource.h",  # likewise
 }
 
 

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file_limit.h"
 #include "host/congestion_option.h"
 #include "mounts.h"
 #include "port/port_fault.h"
@@ -175,6 +176,7 @@ static noreturn void run_with_stats(const struct run *r, const char *path)
     make_stats(gathered);
     int status = spawn_wait(path, r->program);
     int error = errno;
+    signal(SIGXFSZ, SIG_IGN); /* a write says EFBIG then */
     FILE *in = fopen(gathered, "re");
     unlink(gathered);
     if (status == -1)
@@ -184,7 +186,7 @@ static noreturn void run_with_stats(const struct run *r, const char *path)
     stats_print(in, out);
     fclose(in);
     if (fflush(out) != 0)
-        tool_die(TOOL_FAILED, "--stats: cannot write: %s", strerror(errno));
+        tool_die(TOOL_FAILED, "--stats: cannot write: %s", file_limit_strerror(errno));
     end_as(status);
 }
 

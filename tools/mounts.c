@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_limit.h"
 #include "files/files_tree.h"
 #include "tool.h"
 
@@ -33,7 +34,7 @@ static const char *const roots[] = {
 
 static noreturn void fail(const char *what, const char *path)
 {
-    tool_die(TOOL_UNAVAILABLE, "--ns: cannot %s %s: %s", what, path, strerror(errno));
+    tool_die(TOOL_UNAVAILABLE, "--ns: cannot %s %s: %s", what, path, file_limit_strerror(errno));
 }
 
 /* The facts do not change while a thousand files are written. */
@@ -194,7 +195,10 @@ static void write_file(const struct files_node *node)
 
     if (fd < 0 && errno == EEXIST)
         return; /* the system's own, that says the same */
-    if (fd < 0 || (n > 0 && write(fd, text, (size_t)n) != n))
+    bool room = file_limit_allows((uint64_t)(n > 0 ? n : 0));
+    if (fd >= 0 && !room)
+        errno = EFBIG;
+    if (fd < 0 || !room || (n > 0 && write(fd, text, (size_t)n) != n))
         fail("write", node->path);
     close(fd);
 }

@@ -14,6 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/file_limit.h"
+
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u
 #endif
@@ -118,6 +120,10 @@ int shim_open_file(const struct files_node *node, int flags)
         return epoll_create1((flags & O_CLOEXEC) != 0 ? EPOLL_CLOEXEC : 0);
     if (n < 0) {
         errno = (int)-n;
+        return -1;
+    }
+    if (!file_limit_allows((uint64_t)n)) {
+        errno = EFBIG;
         return -1;
     }
     int fd = new_memfd(node->path);

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file_limit.h"
+
 enum { MAX_WATCHED = 64 }; /* more keep the value that they were opened with */
 
 static _Atomic int watched[MAX_WATCHED]; /* descriptor + 1; 0: free */
@@ -79,7 +81,8 @@ static void renew(int fd)
     if (files_lookup(&files_live, path, &node) && files_counts(&node)) {
         ssize_t n = files_read(&files_live, &node, text);
         snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-        int again = n > 0 ? REAL(open)(proc, O_WRONLY | O_CLOEXEC) : -1;
+        int again =
+            n > 0 && file_limit_allows((uint64_t)n) ? REAL(open)(proc, O_WRONLY | O_CLOEXEC) : -1;
         if (again >= 0) {
             /* Another thread may have closed it meanwhile, and the number be a file's of its own.
              */

@@ -3,6 +3,7 @@
  * config.c: settings from the environment.
  *   VERBENA_FAULT=SPEC        faults on what is sent (port_fault.h)
  *   VERBENA_PCAP=FILE         capture of all packets
+ *   VERBENA_PCAP_CLOCK=NAME   whose times it has: wall, monotonic
  *   VERBENA_STATS=FILE or -   counters at the end
  *   VERBENA_ALLOW_UIDS=N,N    users who share the port with us, passing packets on
  *   VERBENA_GSO=0             every packet its own datagram
@@ -48,17 +49,17 @@ static int read_uids(const char *text, struct port_udp_config *c)
     }
 }
 
-/* `0` or `1`. */
-static int read_switch(const char *name, bool *off)
+/* One word of two; chosen: the first. */
+static int read_choice(const char *name, const char *first, const char *second, bool *chosen)
 {
     const char *v = setting(name);
     if (v == NULL)
         return 0;
-    if (strcmp(v, "0") != 0 && strcmp(v, "1") != 0) {
-        fprintf(stderr, "verbena: %s=%s: want 0 or 1\n", name, v);
+    if (strcmp(v, first) != 0 && strcmp(v, second) != 0) {
+        fprintf(stderr, "verbena: %s=%s: want %s or %s\n", name, v, first, second);
         return -EINVAL;
     }
-    *off = v[0] == '0';
+    *chosen = strcmp(v, first) == 0;
     return 0;
 }
 
@@ -88,10 +89,12 @@ int config_read(struct host_config *c)
     }
     const char *uids = setting("VERBENA_ALLOW_UIDS");
     int err = uids != NULL ? read_uids(uids, &c->udp) : 0;
-    err = err == 0 ? read_switch("VERBENA_GSO", &c->udp.no_gso) : err;
-    err = err == 0 ? read_switch("VERBENA_FLOWS", &c->udp.no_flows) : err;
+    err = err == 0 ? read_choice("VERBENA_GSO", "0", "1", &c->udp.no_gso) : err;
+    err = err == 0 ? read_choice("VERBENA_FLOWS", "0", "1", &c->udp.no_flows) : err;
     bool by_udp = false;
-    err = err == 0 ? read_switch("VERBENA_LOCAL", &by_udp) : err;
+    err = err == 0 ? read_choice("VERBENA_LOCAL", "0", "1", &by_udp) : err;
+    err =
+        err == 0 ? read_choice("VERBENA_PCAP_CLOCK", "monotonic", "wall", &c->pcap_monotonic) : err;
     err = err == 0 ? read_congestion(c) : err;
     /* Only packets can be marked. */
     c->udp.local = !by_udp && !congestion_is_on(&c->congestion);

@@ -3,6 +3,7 @@
  * host.c: the one live NIC of a process: made at the first open, gone with the last close.
  */
 #define _GNU_SOURCE
+#include "base/file_limit.h"
 #include "host/host_priv.h"
 #include "port/port_peer.h"
 
@@ -90,10 +91,12 @@ static int create_port(struct host *h)
 {
     struct host_config *c = &h->config;
     if (c->pcap_path != NULL) {
-        int err = port_tap_create(c->pcap_path, wall_offset_ns(), &h->tap);
+        int64_t offset_ns = c->pcap_monotonic ? 0 : wall_offset_ns();
+        int err = port_tap_create(c->pcap_path, offset_ns, &h->tap);
         if (err != 0) {
             fprintf(stderr, "verbena: VERBENA_PCAP=%s: %s\n", c->pcap_path,
-                    err == -EINVAL ? "exists and is not a capture of this kind" : strerror(-err));
+                    err == -EINVAL ? "exists and is not a capture of this kind"
+                                   : file_limit_strerror(-err));
             return err;
         }
         c->udp.observer = port_tap_observer(h->tap);

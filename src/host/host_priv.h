@@ -36,6 +36,7 @@ struct host_config {
     struct fault_spec fault;
     struct congestion_config congestion;
     const char *pcap_path;  /* or NULL */
+    bool pcap_monotonic;    /* its times are not the wall clock's */
     const char *stats_path; /* or NULL; "-": stderr */
 };
 

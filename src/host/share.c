@@ -19,6 +19,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/file_limit.h"
 #include "host/host_priv.h"
 
 enum {
@@ -69,7 +70,9 @@ int verbena_cmd_create(struct verbena_context *ctx, struct verbena_cmd *out)
         .process = h->share_fd >= 0 ? h->share_process : 0,
         .token = {host_random(), host_random()},
     };
-    int fd = memfd_create("verbena-cmd", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = -1;
+    if (file_limit_allows(sizeof(*out)))
+        fd = memfd_create("verbena-cmd", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) { /* in a sandbox, say: programs want a descriptor all the same, if not to import */
         fd = eventfd(0, EFD_CLOEXEC);
         return fd < 0 ? -errno : fd;

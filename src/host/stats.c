@@ -5,12 +5,14 @@
  * share a file.
  */
 #define _GNU_SOURCE
+#include "base/file_limit.h"
 #include "host/host_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { STATS_BYTES = 32 << 10 };
@@ -48,6 +50,19 @@ const char *verbena_counter(unsigned index, uint64_t *value)
     return name;
 }
 
+/* In one write, since other processes write to the file, too; a part of it is an error. */
+static int append(int fd, const char *text, size_t n)
+{
+    struct stat st;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        !file_limit_allows((uint64_t)st.st_size + n)) {
+        errno = EFBIG;
+        return -1;
+    }
+    errno = ENOSPC;
+    return write(fd, text, n) == (ssize_t)n ? 0 : -1;
+}
+
 void stats_write(struct host *h)
 {
     const char *path = h->config.stats_path;
@@ -70,8 +85,8 @@ void stats_write(struct host *h)
     /* Not blocking: a pipe without a reader is an error, not a wait. */
     int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK;
     int fd = to_stderr ? STDERR_FILENO : open(path, flags, 0666);
-    if (fd < 0 || write(fd, text, used) != (ssize_t)used)
-        fprintf(stderr, "verbena: VERBENA_STATS=%s: %s\n", path, strerror(errno));
+    if (fd < 0 || append(fd, text, used) != 0)
+        fprintf(stderr, "verbena: VERBENA_STATS=%s: %s\n", path, file_limit_strerror(errno));
     if (fd >= 0 && !to_stderr)
         close(fd);
 }

@@ -77,7 +77,7 @@ bool lab_capture_next(struct lab_capture *c, struct lab_packet *p)
         if (n > c->size - c->at - RECORD_HEADER_BYTES)
             return false;
         c->at += RECORD_HEADER_BYTES + (size_t)n;
-        p->wall_ns = (uint64_t)host32(record) * 1000000000 + host32(record + 4);
+        p->ns = (uint64_t)host32(record) * 1000000000 + host32(record + 4);
         if (parse(record + RECORD_HEADER_BYTES, n, p))
             return true;
     }

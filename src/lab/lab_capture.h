@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct lab_packet {
-    uint64_t wall_ns;
+    uint64_t ns; /* by the clock of the capture */
     uint8_t opcode;
     uint32_t dest_qpn;
     uint32_t psn;

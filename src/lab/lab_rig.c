@@ -48,12 +48,16 @@ static int find_gid(struct ibv_context *context, uint8_t port, const struct ibv_
     return own != NULL ? NO_GID : first;
 }
 
-/* Opens one device and looks for an active port, with that address if own is given. */
-static bool try_device(struct lab_rig *r, struct ibv_device *d, const uint8_t *own)
+/* Opens one device and looks for an active port, with that address if own is given. error: why it
+ * does not open. */
+static bool try_device(struct lab_rig *r, struct ibv_device *d, const uint8_t *own, int *error)
 {
+    errno = 0;
     r->context = ibv_open_device(d);
-    if (r->context == NULL)
+    if (r->context == NULL) {
+        *error = errno;
         return false;
+    }
     if (ibv_query_device(r->context, &r->device) == 0) {
         for (uint8_t port = 1; port <= r->device.phys_port_cnt; port++) {
             if (ibv_query_port(r->context, port, &r->port_attr) != 0 ||
@@ -71,11 +75,11 @@ static bool try_device(struct lab_rig *r, struct ibv_device *d, const uint8_t *o
 }
 
 static bool choose(struct lab_rig *r, struct ibv_device **list, const char *name,
-                   const uint8_t *own)
+                   const uint8_t *own, int *error)
 {
     for (unsigned i = 0; list[i] != NULL; i++)
         if (name[0] == '\0' || strcmp(name, ibv_get_device_name(list[i])) == 0)
-            if (try_device(r, list[i], own))
+            if (try_device(r, list[i], own, error))
                 return true;
     return false;
 }
@@ -90,21 +94,23 @@ static int open_device(struct lab_rig *r, const struct lab_settings *s, const ui
             ibv_free_device_list(list);
         return -ENODEV;
     }
-    errno = 0;
-    bool found = choose(r, list, s->device, own) || choose(r, list, s->device, NULL);
-    int error = errno;
+    int error = 0;
+    bool found =
+        choose(r, list, s->device, own, &error) || choose(r, list, s->device, NULL, &error);
     if (found)
         snprintf(r->name, sizeof(r->name), "%s", ibv_get_device_name(r->context->device));
     ibv_free_device_list(list);
     if (found)
         return 0;
-    snprintf(message, LAB_MESSAGE_BYTES, "%s%s%s%s",
+    snprintf(message, LAB_MESSAGE_BYTES, "%s%s%s%s%s",
              s->device[0] != '\0' ? "device: no '"
                                   : "no RDMA device can be opened and has an active port",
              s->device, s->device[0] != '\0' ? "' that can be opened and has an active port" : "",
-             error == EADDRINUSE                  ? "; another user holds UDP port 4791"
-             : error == EMFILE || error == ENFILE ? "; too many files are open, see ulimit -n"
-                                                  : "");
+             error == 0 ? "" : "; opening failed: ",
+             error == 0                           ? ""
+             : error == EADDRINUSE                ? "another user holds UDP port 4791"
+             : error == EMFILE || error == ENFILE ? "too many files are open, see ulimit -n"
+                                                  : strerror(error));
     return -ENODEV;
 }
 

@@ -227,6 +227,16 @@ static int open_rig(struct lab_end *e)
     return error;
 }
 
+/* All messages of all cases, sent twice each, and headers and what is said beside them. */
+static uint64_t capture_bytes(const struct lab_settings *s)
+{
+    enum { BESIDE_BYTES = 1 << 20 };
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < s->sizes.count; i++)
+        bytes += 2 * s->sizes.value[i] * (s->iterations + s->warmup);
+    return bytes * (unsigned)__builtin_popcountll(s->ops) + BESIDE_BYTES;
+}
+
 /* What both do when they know each other. */
 static int get_ready(struct lab_end *e)
 {
@@ -235,7 +245,7 @@ static int get_ready(struct lab_end *e)
     int error = e->serving ? consider(e) : propose(e);
     e->control.doing = "opening devices";
     if (error == 0 && e->settings.path != 0)
-        error = lab_trace_start(&e->trace, e->message);
+        error = lab_trace_start(&e->trace, capture_bytes(&e->settings), e->message);
     if (error == 0)
         error = open_rig(e);
     if (error == 0 && e->settings.baseline != 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #define _GNU_SOURCE
 /*
- * lab_trace.c: the capture's times are of the wall clock, ours are not: one reading of both tells
- * how far they are apart.
+ * lab_trace.c: the capture is told to have the times of our clock, not those of the wall clock,
+ * which may be set anew while we look.
  */
 #include "lab/lab_trace.h"
 
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,8 +31,16 @@ const char *lab_point_name(enum lab_point p)
     return names[p];
 }
 
-int lab_trace_start(struct lab_trace *t, char message[LAB_MESSAGE_BYTES])
+int lab_trace_start(struct lab_trace *t, uint64_t bytes, char message[LAB_MESSAGE_BYTES])
 {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {
+        snprintf(message, LAB_MESSAGE_BYTES,
+                 "path: the capture of its packets may need %llu bytes, and files may have no more "
+                 "than %llu here: raise ulimit -f",
+                 (unsigned long long)bytes, (unsigned long long)limit.rlim_cur);
+        return -EFBIG;
+    }
     t->fd = memfd_create("verbena-lab-capture", 0);
     if (t->fd < 0) {
         snprintf(message, LAB_MESSAGE_BYTES, "no memory for a capture: %s", strerror(errno));
@@ -40,6 +49,7 @@ int lab_trace_start(struct lab_trace *t, char message[LAB_MESSAGE_BYTES])
     t->on = true;
     snprintf(t->capture, sizeof(t->capture), "/proc/self/fd/%d", t->fd);
     setenv("VERBENA_PCAP", t->capture, 1);
+    setenv("VERBENA_PCAP_CLOCK", "monotonic", 1);
     return 0;
 }
 
@@ -56,13 +66,6 @@ void lab_trace_rest(const struct lab_trace *t, uint64_t sequence)
     struct timespec rest = {0, REST_NS};
     if (t->on && sequence == t->sequence)
         nanosleep(&rest, NULL);
-}
-
-static int64_t wall_ahead_ns(void)
-{
-    struct timespec wall;
-    clock_gettime(CLOCK_REALTIME, &wall);
-    return (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec - (int64_t)lab_now_ns();
 }
 
 static uint8_t *read_file(const char *file, size_t *size)
@@ -87,15 +90,14 @@ static json_t *packets(const struct lab_trace *t)
     struct lab_packet p;
     size_t size = 0;
     uint8_t *bytes = t->capture[0] != '\0' ? read_file(t->capture, &size) : NULL;
-    int64_t ahead_ns = wall_ahead_ns();
     bool open = bytes != NULL && lab_capture_open(&c, bytes, size);
     while (open && lab_capture_next(&c, &p)) {
         if (p.dest_qpn != t->own_qpn && p.dest_qpn != t->peer_qpn)
             continue;
-        json_array_append_new(all, json_pack("{s:I,s:b,s:i,s:i,s:i}", "ns",
-                                             (json_int_t)((int64_t)p.wall_ns - ahead_ns), "sent",
-                                             p.dest_qpn == t->peer_qpn, "opcode", (int)p.opcode,
-                                             "psn", (int)p.psn, "bytes", (int)p.bytes));
+        json_array_append_new(all,
+                              json_pack("{s:I,s:b,s:i,s:i,s:i}", "ns", (json_int_t)p.ns, "sent",
+                                        p.dest_qpn == t->peer_qpn, "opcode", (int)p.opcode, "psn",
+                                        (int)p.psn, "bytes", (int)p.bytes));
     }
     free(bytes);
     return all;

@@ -46,8 +46,8 @@ static inline void lab_trace_at(struct lab_trace *t, uint64_t sequence, enum lab
 }
 
 /* Before the device is opened: Verbena's NIC will write its packets into a file of ours; other NICs
- * do not look. 0, or -errno and a message. */
-int lab_trace_start(struct lab_trace *t, char message[LAB_MESSAGE_BYTES]);
+ * do not look. bytes: how large it may become. 0, or -errno and a message. */
+int lab_trace_start(struct lab_trace *t, uint64_t bytes, char message[LAB_MESSAGE_BYTES]);
 /* The file goes; it would without a word, too. */
 void lab_trace_stop(struct lab_trace *t);
 /* Lets all before the traced message come to rest, so that what is seen after it is its own. */

@@ -13,6 +13,7 @@
  * All of it is the receiving side's.
  */
 #define _GNU_SOURCE
+#include "base/file_limit.h"
 #include "port/port_udp_priv.h"
 
 #include <errno.h>
@@ -161,9 +162,9 @@ static int will_make(struct port_udp *u)
     int err = timer_create_once(u);
     if (err != 0)
         return err;
-    int fd = memfd_create("verbena-will", MFD_CLOEXEC);
+    int fd = file_limit_allows(WILL_BYTES) ? memfd_create("verbena-will", MFD_CLOEXEC) : -1;
     if (fd < 0)
-        return -errno;
+        return file_limit_allows(WILL_BYTES) ? -errno : -EFBIG;
     void *p = MAP_FAILED;
     if (ftruncate(fd, WILL_BYTES) == 0 && fallocate(fd, 0, 0, WILL_ENTRY_BYTES) == 0)
         p = mmap(NULL, WILL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -26,6 +26,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/file_limit.h"
 #include "wire/net.h"
 #include "wire/roce.h"
 
@@ -78,7 +79,7 @@ struct port_tap {
     unsigned claims; /* sending side's */
     int claim_fd[MAX_CLAIMS];
     struct known_port known[KNOWN_PORTS]; /* receiving side's */
-    int64_t wall_offset_ns;
+    int64_t offset_ns;
     _Atomic bool full; /* a record could not be written: none behind it could be read */
     unsigned own_addrs;
     struct own_addr own[MAX_OWN_ADDRS];
@@ -190,16 +191,27 @@ static bool sender_captures(struct port_tap *tap, uint64_t now_ns, const struct 
     return k->captures;
 }
 
+static ssize_t tap_write(int fd, const void *bytes, size_t n)
+{
+    struct stat st;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        !file_limit_allows((uint64_t)st.st_size + 1)) {
+        errno = EFBIG;
+        return -1;
+    }
+    return write(fd, bytes, n);
+}
+
 static void side_write(struct port_tap *tap, struct tap_side *s)
 {
     uint32_t done = 0;
     while (done < s->used && tap->fd >= 0 && !atomic_load(&tap->full)) {
-        ssize_t r = write(tap->fd, s->bytes + done, s->used - done);
+        ssize_t r = tap_write(tap->fd, s->bytes + done, s->used - done);
         if (r < 0 && errno == EINTR)
             continue;
         if (r <= 0) {
             if (!atomic_exchange(&tap->full, true))
-                fprintf(stderr, "verbena: the capture ends here: %s\n", strerror(errno));
+                fprintf(stderr, "verbena: the capture ends here: %s\n", file_limit_strerror(errno));
             break;
         }
         done += (uint32_t)r;
@@ -227,9 +239,9 @@ static void tap_packet(struct port_observer *o, uint64_t now_ns, const struct ne
     uint8_t *at = s->bytes + s->used + sizeof(record);
     size_t head = net_build(&full, payload, bytes, at);
     memcpy(at + head, payload, bytes);
-    uint64_t wall_ns = now_ns + (uint64_t)tap->wall_offset_ns;
-    record.sec = (uint32_t)(wall_ns / 1000000000);
-    record.nsec = (uint32_t)(wall_ns % 1000000000);
+    uint64_t at_ns = now_ns + (uint64_t)tap->offset_ns;
+    record.sec = (uint32_t)(at_ns / 1000000000);
+    record.nsec = (uint32_t)(at_ns % 1000000000);
     record.caplen = record.len = (uint32_t)head + bytes;
     memcpy(s->bytes + s->used, &record, sizeof(record));
     s->used += (uint32_t)sizeof(record) + record.len;
@@ -257,7 +269,7 @@ static int start_file(struct port_tap *tap)
         return -errno;
     struct stat st = {0};
     int err = fstat(fd, &st) != 0 ? -errno : 0;
-    ssize_t n = err == 0 && st.st_size == 0 ? write(fd, &h, sizeof(h)) : (ssize_t)sizeof(h);
+    ssize_t n = err == 0 && st.st_size == 0 ? tap_write(fd, &h, sizeof(h)) : (ssize_t)sizeof(h);
     if (n != (ssize_t)sizeof(h)) {
         err = n < 0 ? -errno : -ENOSPC;
         /* A part of a header is no capture to whoever comes next. */
@@ -274,7 +286,7 @@ static int start_file(struct port_tap *tap)
     return err;
 }
 
-int port_tap_create(const char *path, int64_t wall_offset_ns, struct port_tap **out)
+int port_tap_create(const char *path, int64_t offset_ns, struct port_tap **out)
 {
     struct port_tap *tap = calloc(1, sizeof(*tap));
     if (tap == NULL)
@@ -282,7 +294,7 @@ int port_tap_create(const char *path, int64_t wall_offset_ns, struct port_tap **
     tap->observer.packet = tap_packet;
     tap->observer.done = tap_done;
     tap->observer.source = tap_source;
-    tap->wall_offset_ns = wall_offset_ns;
+    tap->offset_ns = offset_ns;
     /* A pipe whose reader is slow ends the capture, instead of stopping the network. */
     tap->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
     int err = tap->fd < 0 ? -errno : start_file(tap);

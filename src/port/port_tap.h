@@ -11,10 +11,11 @@
 struct port_tap;
 
 /*
- * Opens or creates the file; an empty one gets the pcap header. wall_offset_ns: wall clock minus
- * the clock that the port is given. 0; -EINVAL: the file is something else; or what open said.
+ * Opens or creates the file; an empty one gets the pcap header. offset_ns: the clock that its
+ * times are of minus the one that the port is given. 0; -EINVAL: the file is something else; or
+ * what open said.
  */
-int port_tap_create(const char *path, int64_t wall_offset_ns, struct port_tap **out);
+int port_tap_create(const char *path, int64_t offset_ns, struct port_tap **out);
 struct port_observer *port_tap_observer(struct port_tap *tap);
 /* In a forked child: closes the descriptor only. */
 void port_tap_abandon(struct port_tap *tap);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_limit.h"
 #include "verbs/ibv_memory.h"
 
 enum {
@@ -138,8 +139,10 @@ static void dm_init(struct ibv_dm_obj *obj, struct ibv_context *context)
  * exported. */
 static int dm_file(size_t length)
 {
-    int fd = memfd_create("verbena-dm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = -1;
 
+    if (file_limit_allows(length))
+        fd = memfd_create("verbena-dm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd >= 0 && (ftruncate(fd, (off_t)length) != 0 ||
                     fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)) {
         close(fd);

@@ -64,6 +64,12 @@ class Packet:
 
 
 def frames(path):
+    for _, frame in records(path):
+        yield frame
+
+
+def records(path):
+    """Time in ns and frame."""
     with open(path, "rb") as capture:
         data = capture.read()
     if len(data) < 24:
@@ -75,11 +81,11 @@ def frames(path):
     while at < len(data):
         if at + 16 > len(data):
             raise BadCapture("ends inside a record header")
-        _, _, kept, length = struct.unpack_from("<IIII", data, at)
+        seconds, part, kept, length = struct.unpack_from("<IIII", data, at)
         at += 16
         if kept != length or at + kept > len(data):
             raise BadCapture(f"record of {kept} of {length} bytes, {len(data) - at} are left")
-        yield data[at : at + kept]
+        yield seconds * 10**9 + part * (1 if magic == MAGIC_NS else 1000), data[at : at + kept]
         at += kept
 
 

@@ -6,6 +6,7 @@
 import os
 import sys
 import tempfile
+import time
 
 import e2e
 import roce_pcap
@@ -96,6 +97,22 @@ def both_directions():
         return f"{len(keys[0])} packets on both sides"
 
 
+def clocks():
+    """Times are of the clock that was asked for, in each file."""
+    ids = [time.CLOCK_REALTIME, time.CLOCK_MONOTONIC]
+    with tempfile.TemporaryDirectory() as folder:
+        files = [os.path.join(folder, name) for name in ("wall.pcap", "monotonic.pcap")]
+        sides = [Side(options=["--pcap", files[0]]),
+                 Side(options=["--pcap", files[1]], env={"VERBENA_PCAP_CLOCK": "monotonic"})]
+        before = [time.clock_gettime_ns(clock) for clock in ids]
+        perftest(*sides, HOST, "ib_send_lat", size=8, iterations=5)
+        after = [time.clock_gettime_ns(clock) for clock in ids]
+        for path, begin, end in zip(files, before, after):
+            times = [ns for ns, _ in roce_pcap.records(path)]
+            demand(times and begin <= min(times) and max(times) <= end,
+                   f"{path}: {min(times)} to {max(times)}, not within {begin} to {end}")
+
+
 def case_120():
     """Source ports are in 0xC000..0xFFFF, one for all of a QP's packets, and spread over QPs."""
     with tempfile.TemporaryDirectory() as folder:
@@ -149,6 +166,7 @@ def cases(tap):
     run("one_file_for_both", captured, sends, pingpong, "-c", shared=True, iterations=50)
     run("both_sides_saw_the_same", both_directions)
     run("case_120", case_120)
+    run("clocks", clocks)
     run("old_content_goes", old_content_goes)
 
 

@@ -6,8 +6,10 @@
 import glob
 import os
 import re
+import resource
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 
@@ -397,6 +399,31 @@ def bad_environment():
         demand(pattern in errors, f"{name}={value}: {errors}")
 
 
+def no_files(folder):
+    """No file may have a byte (`ulimit -f 0`): what is written only for us is done without, and
+    what was asked for is told. Nobody is killed."""
+    node = "/sys/class/infiniband/vb_lo/node_guid"
+    lab = [e2e.VERBENA, "lab"]
+    file = os.path.join(folder, "file")
+    hint = "File too large: see ulimit -f"
+    for command, status, pattern in (
+        (e2e.on_nic("ibv_devinfo", "-d", "vb_lo"), 0, "hca_id"),
+        (e2e.on_nic("ibv_devinfo", options=["--pcap", file]), 1, f"VERBENA_PCAP={file}: {hint}"),
+        (e2e.on_nic("ibv_devinfo", options=[f"--stats={file}"]), 70, f"--stats: cannot write: {hint}"),
+        (e2e.on_nic("cat", node), 1, "node_guid: File too large"),
+        ([*lab, "local", "--size", "64", "--depth", "1", "--iterations", "5", "--op", "write"],
+         0, "lab.db': disk I/O error: File too large"),
+        ([*lab, "path", "--op", "write"], 69, "capture of its packets may need 2228224 bytes, and "
+         "files may have no more than 0 here: raise ulimit -f"),
+    ):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, -1))
+        got = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, preexec_fn=limit, timeout=60, check=False,
+                             env=dict(os.environ, XDG_STATE_HOME=folder))
+        text = got.stdout.decode(errors="replace")
+        demand(got.returncode == status and pattern in text, f"{command}: {got.returncode} {text}")
+
+
 def examples(page):
     """Each block between ``` lines in the manual page, run by sh in an empty folder."""
     with open(page, encoding="utf-8") as text:
@@ -451,6 +478,7 @@ def cases(tap):
         cannot_work,
         privileged_programs,
         library_missing,
+        no_files,
         folder_with_space,
     ):
         with tempfile.TemporaryDirectory() as folder:

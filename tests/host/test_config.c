@@ -22,7 +22,7 @@ static int clear(void **state)
     (void)state;
     static const char *const names[] = {"VERBENA_FAULT",      "VERBENA_PCAP", "VERBENA_STATS",
                                         "VERBENA_ALLOW_UIDS", "VERBENA_GSO",  "VERBENA_FLOWS",
-                                        "VERBENA_LOCAL",      "VERBENA_CC"};
+                                        "VERBENA_LOCAL",      "VERBENA_CC",   "VERBENA_PCAP_CLOCK"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unsetenv(names[i]);
     return 0;
@@ -35,10 +35,12 @@ static void config__valid(void **state)
     assert_int_equal(config_read(&c), 0);
     assert_false(c.faulty || c.udp.no_gso || c.udp.no_flows || !c.udp.local);
     assert_null(c.pcap_path);
+    assert_false(c.pcap_monotonic);
     assert_null(c.stats_path);
     assert_int_equal(c.udp.allow_uids, 0);
     setenv("VERBENA_FAULT", "drop=1%,seed=4", 1);
     setenv("VERBENA_PCAP", "/tmp/x.pcap", 1);
+    setenv("VERBENA_PCAP_CLOCK", "monotonic", 1);
     setenv("VERBENA_STATS", "-", 1);
     setenv("VERBENA_ALLOW_UIDS", "0,1000,65534", 1);
     setenv("VERBENA_GSO", "0", 1);
@@ -48,6 +50,7 @@ static void config__valid(void **state)
     assert_true(c.faulty && c.udp.no_gso && !c.udp.no_flows && !c.udp.local);
     assert_int_equal(c.fault.drop_ppb, 10000000);
     assert_string_equal(c.pcap_path, "/tmp/x.pcap");
+    assert_true(c.pcap_monotonic);
     assert_string_equal(c.stats_path, "-");
     assert_int_equal(c.udp.allow_uids, 3);
     assert_int_equal(c.udp.allow_uid[1], 1000);
@@ -69,6 +72,7 @@ static void config__invalid_refuses_to_open(void **state)
         {"VERBENA_GSO",        "no"                                                               },
         {"VERBENA_LOCAL",      "off"                                                              },
         {"VERBENA_FLOWS",      "00"                                                               },
+        {"VERBENA_PCAP_CLOCK", "utc"                                                              },
         {"VERBENA_CC",         "hpcc"                                                             },
         {"VERBENA_CC",         "dcqcn-hw,rate=fast"                                               },
         {"VERBENA_ALLOW_UIDS", "x"                                                                },

@@ -65,7 +65,7 @@ static void lab_capture_next__packets(void **state)
     add(6, true, 17, 4791, 0x11, 1);
     assert_true(lab_capture_open(&c, file, used));
     assert_true(lab_capture_next(&c, &p));
-    assert_int_equal(p.wall_ns, 7000000005);
+    assert_int_equal(p.ns, 7000000005);
     assert_int_equal(p.opcode, 0x0a);
     assert_int_equal(p.psn, 0xabcdef);
     assert_int_equal(p.dest_qpn, 0x11);
@@ -93,7 +93,7 @@ static void lab_capture_next__others_are_passed_over(void **state)
     add(5, false, 17, 4791, 0x04, 9);
     assert_true(lab_capture_open(&c, file, used));
     assert_true(lab_capture_next(&c, &p));
-    assert_int_equal(p.wall_ns, 7000000005);
+    assert_int_equal(p.ns, 7000000005);
     assert_false(lab_capture_next(&c, &p));
 }
 

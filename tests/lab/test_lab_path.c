@@ -120,15 +120,27 @@ static bool says(const json_t *path, const char *member, const char *text)
     return false;
 }
 
+struct promise {
+    enum lab_op op;
+    enum lab_transport transport;
+    const char *proves, *fails; /* to prove */
+};
+
+/* The path of such traces, in which some step says both. */
+static json_t *promise(const struct promise *p, const char *from, const char *to)
+{
+    json_t *path = make(p->op, p->transport, from, to);
+    if (!says(path, "proves", p->proves) || !says(path, "not", p->fails))
+        fail_msg("op %d over transport %d: no step proves '%s', and not '%s'", (int)p->op,
+                 (int)p->transport, p->proves, p->fails);
+    return path;
+}
+
 /* The same completion proves other things of other operations. */
 static void lab_path_make__what_a_completion_proves(void **state)
 {
     (void)state;
-    static const struct {
-        enum lab_op op;
-        enum lab_transport transport;
-        const char *proves, *fails;
-    } rows[] = {
+    static const struct promise rows[] = {
         {LAB_WRITE,  LAB_RC, "the far NIC has all of it", "that the far application knows of it"},
         {LAB_SEND,   LAB_RC, "the far NIC has all of it", "has looked at it"                    },
         {LAB_READ,   LAB_RC, "the data are here",         "has noticed anything"                },
@@ -137,10 +149,7 @@ static void lab_path_make__what_a_completion_proves(void **state)
         {LAB_SEND,   LAB_UD, "needs the slot no longer",  "nobody acknowledges"                 },
     };
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        json_t *path =
-            make(rows[i].op, rows[i].transport, "{'points': {'completed': 5}}", "{'points': {}}");
-        assert_true(says(path, "proves", rows[i].proves));
-        assert_true(says(path, "not", rows[i].fails));
+        json_t *path = promise(&rows[i], "{'points': {'completed': 5}}", "{'points': {}}");
         assert_false(json_is_true(json_object_get(path, "packets")));
         json_decref(path);
     }
@@ -150,11 +159,7 @@ static void lab_path_make__what_a_completion_proves(void **state)
 static void lab_path_make__what_being_told_proves(void **state)
 {
     (void)state;
-    static const struct {
-        enum lab_op op;
-        enum lab_transport transport;
-        const char *proves, *fails;
-    } rows[] = {
+    static const struct promise rows[] = {
         {LAB_WRITE,     LAB_RC, "all of it is in memory",                  "what the far application meant"  },
         {LAB_WRITE_IMM, LAB_RC, "all of it is in memory",                  "what the far application meant"  },
         {LAB_SEND,      LAB_RC, "all of it is in memory",                  "what the far application meant"  },
@@ -168,15 +173,13 @@ static void lab_path_make__what_being_told_proves(void **state)
     };
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         bool atomic = rows[i].op == LAB_ATOMIC;
-        json_t *path = make(rows[i].op, rows[i].transport,
-                            atomic ? "{'points': {'checked': 5}, 'packets': [{'ns': 6, 'sent': "
-                                     "true, 'opcode': 20, 'psn': 3}]}"
-                                   : "{'points': {'told': 5}}",
-                            atomic ? "{'points': {}, 'packets': [{'ns': 7, 'sent': true, "
-                                     "'opcode': 18, 'psn': 3}]}"
-                                   : "{'points': {}}");
-        assert_true(says(path, "proves", rows[i].proves));
-        assert_true(says(path, "not", rows[i].fails));
+        json_t *path = promise(&rows[i],
+                               atomic ? "{'points': {'checked': 5}, 'packets': [{'ns': 6, 'sent': "
+                                        "true, 'opcode': 20, 'psn': 3}]}"
+                                      : "{'points': {'told': 5}}",
+                               atomic ? "{'points': {}, 'packets': [{'ns': 7, 'sent': true, "
+                                        "'opcode': 18, 'psn': 3}]}"
+                                      : "{'points': {}}");
         assert_int_equal(says(path, "what", "looked at each byte"), false);
         assert_int_equal(says(path, "what", "has changed the word, and sends what it was"), atomic);
         json_decref(path);

@@ -158,6 +158,19 @@ static void lab_pays_make__where(void **state)
     }
 }
 
+/* What is said of the run that was made; no figures where nothing is told. */
+static void judged(unsigned row, bool told, const char *wanted)
+{
+    json_decref(pays);
+    pays = lab_pays_make(&e.settings, &run);
+    expect(row, summary(), wanted);
+    assert_int_equal(json_is_true(json_object_get(pays, "told")), told);
+    assert_int_equal(json_array_size(json_object_get(pays, "measures")), told ? 3 : 0);
+    if (!told)
+        assert_null(strstr(summary(), " x TCP"));
+    lab_run_clear(&run);
+}
+
 /* Of 9 cases so many had no CPU ('-'): most of them, and nothing is told; else without them. */
 static void lab_pays_make__starved(void **state)
 {
@@ -182,14 +195,7 @@ static void lab_pays_make__starved(void **state)
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         make(rows[i].rows, NULL, "999999999", rows[i].percent);
         e.settings.wait = rows[i].wait;
-        json_decref(pays);
-        pays = lab_pays_make(&e.settings, &run);
-        expect(i, summary(), rows[i].summary);
-        assert_int_equal(json_is_true(json_object_get(pays, "told")), rows[i].told);
-        assert_int_equal(json_array_size(json_object_get(pays, "measures")), rows[i].told ? 3 : 0);
-        if (!rows[i].told)
-            assert_null(strstr(summary(), " x TCP"));
-        lab_run_clear(&run);
+        judged(i, rows[i].told, rows[i].summary);
     }
 }
 
@@ -227,14 +233,7 @@ static void lab_pays_make__few(void **state)
             if (few)
                 r->c.iterations = r->c.op == LAB_TCP ? rows[i].baseline : rows[i].messages;
         }
-        json_decref(pays);
-        pays = lab_pays_make(&e.settings, &run);
-        expect(i, summary(), rows[i].summary);
-        assert_int_equal(json_is_true(json_object_get(pays, "told")), rows[i].told);
-        assert_int_equal(json_array_size(json_object_get(pays, "measures")), rows[i].told ? 3 : 0);
-        if (!rows[i].told)
-            assert_null(strstr(summary(), " x TCP"));
-        lab_run_clear(&run);
+        judged(i, rows[i].told, rows[i].summary);
     }
 }
 

@@ -3,12 +3,14 @@
  * test_lab_trace.c: only the traced message, only the first time, and what a file that is none
  * leads to.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -71,11 +73,12 @@ static void lab_trace_start__file_of_its_own(void **state)
     (void)state;
     struct lab_trace t = {0}, other = {0};
     char message[LAB_MESSAGE_BYTES], capture[sizeof(t.capture)];
-    assert_int_equal(lab_trace_start(&t, message), 0);
-    assert_int_equal(lab_trace_start(&other, message), 0);
+    assert_int_equal(lab_trace_start(&t, 1000, message), 0);
+    assert_int_equal(lab_trace_start(&other, 1000, message), 0);
     assert_true(t.on);
     assert_string_not_equal(t.capture, other.capture);
     assert_string_equal(getenv("VERBENA_PCAP"), other.capture);
+    assert_string_equal(getenv("VERBENA_PCAP_CLOCK"), "monotonic"); /* as lab_now_ns() */
     memcpy(capture, t.capture, sizeof(capture));
     FILE *f = fopen(capture, "we");
     assert_non_null(f);
@@ -85,6 +88,41 @@ static void lab_trace_start__file_of_its_own(void **state)
     lab_trace_stop(&t); /* nothing is left to do */
     lab_trace_stop(&other);
     unsetenv("VERBENA_PCAP");
+    unsetenv("VERBENA_PCAP_CLOCK");
+}
+
+/* Else the library would end the capture somewhere, and what is missing would look as if it had
+ * never been. */
+static void lab_trace_start__no_room(void **state)
+{
+    (void)state;
+    static const struct {
+        rlim_t limit;
+        uint64_t bytes;
+        bool fits;
+    } rows[] = {
+        {0,             1,             false},
+        {999,           1000,          false},
+        {1000,          1000,          true },
+        {RLIM_INFINITY, UINT64_MAX,    true },
+        {1 << 20,       (1 << 20) + 1, false},
+    };
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct lab_trace t = {0};
+        char message[LAB_MESSAGE_BYTES] = "";
+        struct rlimit small = {rows[i].limit, before.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+        int error = lab_trace_start(&t, rows[i].bytes, message);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+        assert_int_equal(error, rows[i].fits ? 0 : -EFBIG);
+        assert_int_equal(strstr(message, "raise ulimit -f") != NULL, !rows[i].fits);
+        assert_int_equal(t.on, rows[i].fits);
+        lab_trace_stop(&t);
+    }
+    unsetenv("VERBENA_PCAP");
+    unsetenv("VERBENA_PCAP_CLOCK");
 }
 
 int main(void)
@@ -94,6 +132,7 @@ int main(void)
         cmocka_unit_test(lab_trace_rest__only_before_the_message),
         cmocka_unit_test(lab_trace_json__without_a_capture),
         cmocka_unit_test(lab_trace_start__file_of_its_own),
+        cmocka_unit_test(lab_trace_start__no_room),
         cmocka_unit_test(lab_point_name__all_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
