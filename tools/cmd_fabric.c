@@ -231,14 +231,13 @@ static const struct argp fabric_argp = {
     .parser = parse_option,
     .args_doc = "run SCENARIO.yaml\nrun --topology FILE --flows FILE --profile hpcc-compat\n"
                 "trace FILE",
-    .doc =
-        "Simulates a data-centre network packet by packet, in virtual time."
-        "\vWrites flows.csv, verbs.csv, pfc.csv, ports.csv, summary.json and report.html. Exit "
-        "codes: 0 all flows finished "
-        "or the time limit was reached, 1 the network came to a standstill, or flows ended with an "
-        "error; 64 wrong usage, 69 "
-        "the scenario cannot be run and the message says why, 70 failed. See "
-        "verbena-fabric(1).",
+    .doc = "Simulates a data-centre network packet by packet, in virtual time."
+           "\vWrites flows.csv, verbs.csv, pfc.csv, ports.csv, summary.json and report.html. Exit "
+           "codes: 0 all flows finished "
+           "or the time limit was reached, 1 a standstill, a livelock, or flows ended with an "
+           "error; 64 wrong usage, 69 "
+           "the scenario cannot be run and the message says why, 70 failed. See "
+           "verbena-fabric(1).",
 };
 
 static void read_watchdog(const char *text, struct fabric_config *c)
@@ -400,17 +399,24 @@ static int report(const struct scenario *s, const struct fabric *f, enum fabric_
         report_deadlock(s, f, t.deadlock_ps);
     if (state == FABRIC_STALLED)
         puts("the network came to a standstill: nothing new was acknowledged any more");
+    if (state == FABRIC_LIVELOCK)
+        printf("livelock: frames arrive again and again, but since %.3f ms nothing new was "
+               "acknowledged\n",
+               (double)t.progress_ps / 1e9);
     if (t.failed != 0)
         printf("%" PRIu32 " flows ended with an error; verbs.csv names them\n", t.failed);
     if (state == FABRIC_LIMIT)
-        puts("the limit of simulated time was reached");
+        printf(
+            "the limit of simulated time was reached; a flow last started or got on at %.3f ms\n",
+            (double)t.progress_ps / 1e9);
     if (state == FABRIC_FULL)
         puts("more packets at once than there is memory for");
     printf("%" PRIu64 " link-hops, %ld KiB of memory at most; results are in %s\n", t.link_hops,
            peak_kib(), out);
-    return state == FABRIC_FULL                       ? TOOL_UNAVAILABLE
-           : state == FABRIC_STALLED || t.failed != 0 ? EXIT_STALLED
-                                                      : TOOL_OK;
+    if (state == FABRIC_FULL)
+        return TOOL_UNAVAILABLE;
+    return state == FABRIC_STALLED || state == FABRIC_LIVELOCK || t.failed != 0 ? EXIT_STALLED
+                                                                                : TOOL_OK;
 }
 
 static uint32_t find_node(const void *scenario, const char *name)

@@ -462,6 +462,7 @@ void fabric_totals(const struct fabric *f, struct fabric_totals *out)
 {
     *out = f->totals;
     out->now_ps = f->sched.now_ps;
+    out->progress_ps = f->progress_ps;
     for (uint32_t i = 0; i < f->ports; i++)
         for (unsigned j = 0; f->port[i].at_switch && j < FABRIC_PRIORITIES; j++)
             if (max_queue_bytes(&f->port[i], j) > out->max_queue_bytes)

@@ -194,6 +194,7 @@ enum fabric_state {
     FABRIC_LIMIT,    /* of time */
     FABRIC_FULL,     /* max_packets was not enough */
     FABRIC_FAILED,   /* nothing is left to do, but flows ended with an error */
+    FABRIC_LIVELOCK, /* flows are left; frames arrive again and again, and nobody gets on */
 };
 
 struct fabric_flow_result {
@@ -216,6 +217,7 @@ struct fabric_port_result {
 
 struct fabric_totals {
     uint64_t now_ps, events, link_hops;
+    uint64_t progress_ps; /* when a flow last started or got on, or ways changed */
     uint64_t drops, pauses, resumes, ecn_marks;
     uint64_t max_queue_bytes;
     uint64_t drops_headroom, drops_threshold, drops_route, drops_mtu, drops_link, drops_watchdog,

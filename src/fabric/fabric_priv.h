@@ -154,6 +154,8 @@ struct fabric {
     uint32_t awaited;            /* flows whose start has a time, and is to come */
     uint64_t progress_ps;        /* when a flow last started or got on, or ways changed */
     uint64_t check_ps;           /* how often to look */
+    uint64_t seen_ps;            /* progress_ps, as the last look found it */
+    uint64_t seen_bytes;         /* totals.arrived_bytes, when that was first found */
     uint64_t patience_ps;        /* without progress, however many frames move */
     uint32_t next_fault, next_learnt;
     struct search *search; /* route.c's, to measure with */

@@ -203,14 +203,29 @@ static bool stands_still(const struct fabric *f)
     return true;
 }
 
+/* Whether more has come, since anybody got on, than all that is left: the same frames again. A NIC
+ * gives up, unless its peer has no receive, and asks to wait. */
+static bool livelocked(const struct fabric *f)
+{
+    uint64_t left = 0;
+    for (uint32_t i = 0; i < f->flow_count; i++)
+        if (f->flow[i].started && !f->flow[i].done)
+            left += f->flow[i].bytes;
+    return !f->config.hosts.engine && f->totals.arrived_bytes - f->seen_bytes > left;
+}
+
 void watch_check_event(struct fabric *f)
 {
     uint64_t now = f->sched.now_ps;
     if (f->totals.deadlock_ps == FABRIC_NEVER)
         look_for_deadlock(f);
+    if (f->seen_ps != f->progress_ps) {
+        f->seen_ps = f->progress_ps;
+        f->seen_bytes = f->totals.arrived_bytes;
+    }
     bool left = f->totals.finished + f->totals.failed < f->started;
     if (left && stands_still(f))
-        f->state = FABRIC_STALLED;
+        f->state = livelocked(f) ? FABRIC_LIVELOCK : FABRIC_STALLED;
     else if (!watch_open(f) && now - f->progress_ps >= f->check_ps)
         f->state = watch_end(f); /* what is left goes nowhere */
     else

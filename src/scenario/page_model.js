@@ -114,6 +114,7 @@ const page = (() => {
                 text:
                     {
                         stalled: "standstill: nothing new was acknowledged any more",
+                        livelock: "livelock: frames arrive again and again, nobody gets on",
                         limit: "the limit of simulated time",
                         failed: "nothing is left to do: flows have failed",
                     }[d.end] || d.end,
@@ -190,10 +191,11 @@ const page = (() => {
                 text: `Since ${format.time(d.deadlock_ns)} queues wait for one another in a ` +
                     `circle; ${done}.`,
             };
-        if (d.end === "stalled" || total.failed > 0)
+        const stuck = { stalled: "Standstill", livelock: "Livelock" }[d.end];
+        if (stuck || total.failed > 0)
             return {
                 state: "bad",
-                word: d.end === "stalled" ? "Standstill" : "Failed",
+                word: stuck || "Failed",
                 found,
                 text: `${done}.`,
             };

@@ -113,6 +113,11 @@ static const char *find_set(struct reader *r, const char *path)
     return found;
 }
 
+bool reader_is_set(struct reader *r, const char *path)
+{
+    return find_set(r, path) != NULL;
+}
+
 void reader_root(struct reader *r, struct field *out)
 {
     *out = (struct field){.node = yaml_document_get_root_node(&r->doc)};
@@ -317,10 +322,18 @@ unsigned reader_choice_of(struct reader *r, const struct field *f, const char *k
     return kind;
 }
 
+/* others: see check_keys. */
+static void check_kind(struct reader *r, const struct field *f, const char *key,
+                       const struct kind *kind, const struct kind *others)
+{
+    char of[64];
+    snprintf(of, sizeof(of), " with %s %s", key, kind->name);
+    check_keys(r, f, kind->fields, of, others);
+}
+
 unsigned reader_kind(struct reader *r, const struct field *f, const char *key,
                      const struct kind *kinds, unsigned fallback)
 {
-    char of[64];
     struct field value;
     r->group[f->depth] = (struct reader_group){0};
     if (!check_group(r, f, key))
@@ -328,10 +341,19 @@ unsigned reader_kind(struct reader *r, const struct field *f, const char *key,
     unsigned kind = reader_choice_of(r, f, key, kinds, fallback);
     if (r->failed)
         return fallback;
-    snprintf(of, sizeof(of), " with %s %s", key, kinds[kind].name);
     reader_get(r, f, key, &value);
-    check_keys(r, f, kinds[kind].fields, of, value.set != NULL ? kinds : NULL);
+    check_kind(r, f, key, &kinds[kind], value.set != NULL ? kinds : NULL);
     return kind;
+}
+
+void reader_as_kind(struct reader *r, const struct field *f, const char *key,
+                    const struct kind *kinds, unsigned kind)
+{
+    struct field value;
+    r->group[f->depth] = (struct reader_group){0};
+    reader_get(r, f, key, &value);
+    reader_note_word(r, &value, kinds[kind].name);
+    check_kind(r, f, key, &kinds[kind], kinds);
 }
 
 /* The next of words that spaces separate; false: there is none. */

@@ -70,6 +70,11 @@ bool reader_keys(struct reader *r, const struct field *f, const char *keys);
  * kinds that the file has are passed over. */
 unsigned reader_kind(struct reader *r, const struct field *f, const char *key,
                      const struct kind *kinds, unsigned fallback);
+/* The mapping is of this kind, as if --set said so, whatever the file has for `key`. */
+void reader_as_kind(struct reader *r, const struct field *f, const char *key,
+                    const struct kind *kinds, unsigned kind);
+/* Whether a --set is for this path. */
+bool reader_is_set(struct reader *r, const char *path);
 /* The same of the field `key` alone, which others do not depend on. */
 unsigned reader_choice_of(struct reader *r, const struct field *f, const char *key,
                           const struct kind *kinds, unsigned fallback);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "scenario/page.h"
+#include "scenario/trace_file.h"
 
 #include "verbena/types.h"
 
@@ -22,8 +23,8 @@ static const char *const file_names[RESULTS_FILES] = {
     "summary.json", "scenario.yaml", "report.html",
 };
 
-const char *const results_ends[] = {"running", "finished",       "stalled",
-                                    "limit",   "out of packets", "failed"};
+const char *const results_ends[] = {"running",        "finished", "stalled", "limit",
+                                    "out of packets", "failed",   "livelock"};
 
 static uint64_t ns(uint64_t ps)
 {
@@ -288,10 +289,10 @@ void results_parameters(FILE *out, const struct fabric_config *c)
     write_bound(out, "limit_ns", ns(c->limit_ps));
     write_number(out, "gap_bytes", c->gap_bytes);
     write_number(out, "buffer_bytes", s->buffer_bytes);
-    if (s->headroom_delays != 0)
-        write_number(out, "headroom_delays", s->headroom_delays);
-    else if (s->headroom_bytes != 0)
+    if (s->headroom_bytes != 0)
         write_number(out, "headroom_bytes", s->headroom_bytes);
+    else if (s->headroom_delays != 0)
+        write_number(out, "headroom_delays", s->headroom_delays);
     else
         fputs("    \"headroom_bytes\": \"auto\",\n", out);
     write_number(out, "reserve_bytes", s->reserve_bytes);
@@ -364,6 +365,7 @@ static void write_summary(FILE *out, const struct scenario *s, const struct fabr
     fprintf(out, "  \"failed\": %" PRIu32 ",\n", t.failed);
     fprintf(out, "  \"end\": \"%s\",\n  \"end_ns\": %" PRIu64 ",\n", results_ends[state],
             ns(t.now_ps));
+    fprintf(out, "  \"progress_ns\": %" PRIu64 ",\n", ns(t.progress_ps));
     if (t.deadlock_ps == FABRIC_NEVER)
         fputs("  \"deadlock\": false,\n  \"deadlock_ns\": null,\n", out);
     else
@@ -426,6 +428,12 @@ bool results_end(struct results *r, const struct scenario *s, struct fabric *f,
             *error = e;
             ok = false;
         }
+    }
+    if (!trace_clear_left(r->folder) && ok) {
+        snprintf(error->text, sizeof(error->text),
+                 "%.400s: what a run that was killed left of its trace cannot be removed: %s",
+                 r->folder, strerror(errno));
+        ok = false;
     }
     forget(r);
     return ok;

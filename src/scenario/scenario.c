@@ -209,11 +209,12 @@ static bool headroom_large(const struct scenario *s, const char *path, unsigned 
     const struct fabric_switches *c = &s->config.switches;
     char rate[QUANTITY_TEXT_BYTES], delay[QUANTITY_TEXT_BYTES];
     uint32_t longest = 0;
-    if (c->headroom_bytes != 0 && c->headroom_delays == 0)
+    if (c->headroom_bytes != 0)
         return fail(e, path, line, "switches.headroom",
-                    "%" PRIu32 " bytes for each port and lossless priority are more than the "
+                    "%" PRIu32 " bytes for each port%s are more than the "
                     "largest buffer, of %" PRIu32 " bytes; less, or less of either, is expected",
-                    c->headroom_bytes, UINT32_MAX);
+                    c->headroom_bytes, c->headroom_delays == 0 ? " and lossless priority" : "",
+                    UINT32_MAX);
     for (uint32_t i = 1; i < s->topology.links; i++)
         if (s->link[i].delay_ps / 1000 * (s->link[i].rate_bps / 1000000) >
             s->link[longest].delay_ps / 1000 * (s->link[longest].rate_bps / 1000000))

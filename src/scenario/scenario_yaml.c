@@ -394,12 +394,17 @@ static bool read_switches(struct reader *r, const struct field *root, struct fab
            read_ecn(r, &f, c);
 }
 
-/* Whose profile has none is compared with simulators that have none. */
+/* Whose profile has none is compared with simulators that have none; a --set of the profile leaves
+ * what the file says of one without effect. */
 static bool read_nic(struct reader *r, const struct field *f, struct scenario *s)
 {
     struct field value;
-    unsigned nic = reader_kind(r, f, "nic", kinds_nic, s->hpcc_compat ? NIC_NONE : NIC_ENGINE);
+    unsigned nic = s->hpcc_compat ? NIC_NONE : NIC_ENGINE;
     reader_get(r, f, "nic", &value);
+    if (reader_is_set(r, "profile") && value.set == NULL && (s->hpcc_compat || value.node == NULL))
+        reader_as_kind(r, f, "nic", kinds_nic, nic);
+    else
+        nic = reader_kind(r, f, "nic", kinds_nic, nic);
     s->config.hosts.engine = nic == NIC_ENGINE;
     if (s->config.hosts.engine && s->hpcc_compat)
         return reader_fail(r, &value, "hosts of this profile have no NIC; none is expected");
@@ -436,7 +441,7 @@ static bool read_cc(struct reader *r, const struct field *f, struct scenario *s)
 static bool read_cnps(struct reader *r, const struct field *f, const struct fabric_switches *c,
                       struct fabric_hosts *h)
 {
-    const char *why = NULL, *by = ".nic .cc switches.ecn.priorities";
+    const char *why = NULL, *by = "profile .nic .cc switches.ecn.priorities";
     if (h->cnp_by_ack)
         why = "in this profile a flag of the ACK stands for a CNP; without the field is expected";
     else if (c->ecn == 0)
@@ -459,7 +464,7 @@ static bool read_hosts(struct reader *r, const struct field *root, struct scenar
     if (!read_nic(r, &f, s) || !read_cc(r, &f, s) || !read_cnps(r, &f, &s->config.switches, h))
         return false;
     if (h->ack_in_class)
-        reader_only(r, &f, "ack_priority", "", ".cc",
+        reader_only(r, &f, "ack_priority", "", "profile .cc",
                     "ACKs go by the class of the data with hpcc in this profile; without the field "
                     "is expected");
     reader_get(r, &f, "vlan", &value);
@@ -550,7 +555,7 @@ static bool read_work(struct reader *r, const struct field *item, const struct s
     struct field value;
     char why[READER_PATH_BYTES];
     if (!s->config.hosts.engine &&
-        !reader_only(r, item, KINDS_VERB_FIELDS, "", "hosts.nic",
+        !reader_only(r, item, KINDS_VERB_FIELDS, "", "profile hosts.nic",
                      "there are no verbs without a NIC; hosts.nic engine is expected"))
         return false;
     unsigned verb = reader_choice_of(r, item, "verb", kinds_verb, FABRIC_WRITE);

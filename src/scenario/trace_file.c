@@ -5,11 +5,13 @@
  */
 #include "scenario/trace_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -259,6 +261,39 @@ void trace_writer_abandon(struct trace_writer *w)
     trace_mask_free(&w->mask);
     free(w->block);
     *w = (struct trace_writer){0};
+}
+
+/* Who writes one has it locked: see output.c. */
+static bool is_left(int fd)
+{
+    char begin[sizeof(magic)];
+    struct stat st;
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+           pread(fd, begin, sizeof(begin), 0) == sizeof(begin) &&
+           memcmp(begin, magic, sizeof(begin)) == 0;
+}
+
+bool trace_clear_left(const char *folder)
+{
+    static const char end[] = ".part";
+    DIR *d = opendir(folder);
+    bool ok = d != NULL;
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+        size_t n = strlen(e->d_name);
+        if (n < sizeof(end) || strcmp(e->d_name + n - (sizeof(end) - 1), end) != 0)
+            continue;
+        int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd < 0)
+            continue; /* a link, or of somebody else */
+        if (is_left(fd))
+            ok = unlinkat(dirfd(d), e->d_name, 0) == 0 && ok;
+        close(fd);
+    }
+    int error = errno;
+    if (d != NULL)
+        closedir(d);
+    errno = error;
+    return ok;
 }
 
 /* How long the file is, by its header. */

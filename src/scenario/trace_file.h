@@ -87,6 +87,9 @@ bool trace_writer_open(struct trace_writer *w, const char *path, uint64_t bytes,
 bool trace_writer_close(struct trace_writer *w, struct scenario_error *error);
 /* There is no run: what was there stays. Nothing, if it is not open. */
 void trace_writer_abandon(struct trace_writer *w);
+/* Takes away the NAME.part of traces there whose runs were killed: what begins as a trace does, and
+ * nobody writes. false: not all, and errno. */
+bool trace_clear_left(const char *folder);
 
 struct trace_reader {
     FILE *file;

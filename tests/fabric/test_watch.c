@@ -262,6 +262,56 @@ static void check__busy_standstill(void **state)
     }
 }
 
+/* Only where the same frames arrive again and again: not where none do, nor where a circle of
+ * pauses holds them, nor where the message is long and gets on, however slowly. */
+static void check__livelock(void **state)
+{
+    (void)state;
+    static const struct fabric_fault down = {50 * FABRIC_US, 1, false};
+    static const struct {
+        bool go_back_0, in_ring;
+        uint32_t loss_ppm;
+        uint64_t bytes;
+        uint32_t mtu_bytes, faults;
+        enum fabric_state end;
+    } rows[] = {
+        {true,  false, 4000,    4 << 20,   0,   0, FABRIC_LIVELOCK},
+        {true,  false, 4000,    64 << 20,  0,   0, FABRIC_LIVELOCK},
+        {false, false, 4000,    64 << 20,  0,   0, FABRIC_FINISHED},
+        {true,  false, 4000,    10000,     0,   0, FABRIC_FINISHED},
+        {true,  false, 0,       500 << 20, 0,   0, FABRIC_FINISHED},
+        {true,  false, 1000000, 4 << 20,   0,   0, FABRIC_STALLED },
+        {true,  false, 4000,    4 << 20,   512, 0, FABRIC_STALLED },
+        {true,  false, 4000,    4 << 20,   0,   1, FABRIC_STALLED },
+        {false, true,  0,       16 << 20,  0,   0, FABRIC_STALLED },
+        {true,  true,  0,       16 << 20,  0,   0, FABRIC_STALLED },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig r;
+        if (rows[i].in_ring) {
+            ring(&r);
+        } else {
+            rig_star(&r, 3, 100, 1000);
+            rig_flow(&r, 0, 1, rows[i].bytes);
+            rig_flow(&r, 0, 2, 5000000); /* gets on when the other one waits */
+        }
+        r.config.hosts.go_back_0 = rows[i].go_back_0;
+        r.config.hosts.timeout_ps = FABRIC_MS;
+        r.link[1].loss_ppm = rows[i].loss_ppm;
+        r.link[1].mtu_bytes = rows[i].mtu_bytes;
+        r.config.fault = &down;
+        r.config.faults = rows[i].faults;
+        assert_int_equal(rig_run(&r), rows[i].end);
+        assert_int_equal(r.totals.deadlock_ps != FABRIC_NEVER, rows[i].in_ring);
+        if (rows[i].end != FABRIC_FINISHED)
+            assert_int_equal(r.totals.finished, rows[i].in_ring ? 0 : 1);
+        assert_true(r.totals.progress_ps <= r.totals.now_ps);
+        if (rows[i].end == FABRIC_LIVELOCK)
+            assert_true(r.totals.now_ps - r.totals.progress_ps > 20 * FABRIC_MS);
+        rig_end(&r);
+    }
+}
+
 /* What is still to come may end it: a link that goes up, a flow that starts. */
 static void check__waits_for_what_comes(void **state)
 {
@@ -297,6 +347,7 @@ int main(void)
         cmocka_unit_test(check__late_flows),
         cmocka_unit_test(check__long_waits),
         cmocka_unit_test(check__busy_standstill),
+        cmocka_unit_test(check__livelock),
         cmocka_unit_test(check__waits_for_what_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,32 +112,38 @@ static void end__parameters(void **state)
 {
     (void)state;
     static const struct {
-        const char *hosts;
+        const char *hosts, *headroom;
         const char *says[4];
     } rows[] = {
+        {"{nic: none}\nprofile: hpcc-compat",
+         "auto", {"\"headroom_delays\": 3,", "\"payload_bytes\": 1000,", "\"header_bytes\": 48,",
+          "\"ack_priority\": 7,"}                 },
+        {"{nic: none}\nprofile: hpcc-compat",
+         "9KB",  {"\"headroom_bytes\": 9000,", "\"cnp\": \"ack\",", "\"pause_quanta\": \"held\",",
+          "\"reserve_bytes\": 4096,"}              },
         {"{nic: engine}",
-         {"\"window_bytes\": 262144,", "\"rnr_retry\": 7,", "\"cnp_priority\": 6,",
-          "\"headroom_bytes\": \"auto\","}         },
+         "auto", {"\"window_bytes\": 262144,", "\"rnr_retry\": 7,", "\"cnp_priority\": 6,",
+          "\"headroom_bytes\": \"auto\","}        },
         {"{nic: engine, window: 0, cc: timely, cnp_priority: 5}",
-         {"\"window_bytes\": 262144,", "\"limit_ns\": 5000000,", "\"cnp_priority\": 5,",
+         "9KB",  {"\"headroom_bytes\": 9000,", "\"limit_ns\": 5000000,", "\"cnp_priority\": 5,",
           "\"weights\": [0, 0, 7, 0, 0, 0, 0, 0],"}},
         {"{nic: engine, window: 4KiB}",
-         {"\"window_bytes\": 4096,", "\"nic\": \"engine\",", "\"cc\": \"none\",",
-          "\"watchdog\": \"off\""}                 },
+         "auto", {"\"window_bytes\": 4096,", "\"nic\": \"engine\",", "\"cc\": \"none\",",
+          "\"watchdog\": \"off\""}                },
         {"{nic: none}",
-         {"\"window_bytes\": null,", "\"header_bytes\": 62,", "\"ack_priority\": 6,",
-          "\"nic\": \"none\","}                    },
+         "auto", {"\"window_bytes\": null,", "\"header_bytes\": 62,", "\"ack_priority\": 6,",
+          "\"nic\": \"none\","}                   },
         {"{nic: none, timeout: 0s, window: 9KiB}",
-         {"\"window_bytes\": 9216,", "\"timeout_ns\": null,", "\"gap_bytes\": 20,",
-          "\"scenario_file\": \"scenario.yaml\","} },
+         "auto", {"\"window_bytes\": 9216,", "\"timeout_ns\": null,", "\"gap_bytes\": 20,",
+          "\"scenario_file\": \"scenario.yaml\","}},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char yaml[512];
         snprintf(yaml, sizeof(yaml),
                  "limit: 5ms\ntopology: {shape: star, hosts: 2}\nhosts: %s\n"
-                 "switches: {weights: {2: 7}}\n"
+                 "switches: {weights: {2: 7}, headroom: %s}\n"
                  "workload: [{op: flow, from: h0, to: h1, bytes: 1000}]\n",
-                 rows[i].hosts);
+                 rows[i].hosts, rows[i].headroom);
         run_text(yaml, FABRIC_FINISHED);
         content("summary.json");
         for (unsigned j = 0; j < 4; j++)

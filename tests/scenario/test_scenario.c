@@ -77,6 +77,10 @@ static void make__headroom_beyond_all_buffers(void **state)
     check_refused(fast, "text.yaml:7: delay: with 999ms at 10Tbps between b and x");
     check_refused(large, "text.yaml:7: switches.headroom: 1073741824 bytes for each port");
     check_refused(
+        "profile: hpcc-compat\ntopology: {shape: star, hosts: 5}\nswitches: {headroom: 1GiB, "
+        "buffer: 4095MiB}\nworkload: [{op: all-to-all}]\n",
+        "text.yaml:3: switches.headroom: 1073741824 bytes for each port are more than");
+    check_refused(
         "topology: {shape: star, delay: 1ms}\nworkload: [{op: all-to-all}]\n",
         "text.yaml:1: switches.buffer: 16777216 bytes are less than reserve and headroom");
 }

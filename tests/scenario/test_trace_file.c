@@ -4,6 +4,7 @@
  */
 #include "scenario/trace_file.h"
 
+#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -81,6 +82,58 @@ static void write_events(const char *path, uint64_t bytes, const struct trace_fi
     if (!trace_writer_close(&w, &e))
         fail_msg("%s", e.text);
     scenario_free(&s);
+}
+
+static bool is_there(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0;
+}
+
+/* What is no trace, no part, or somebody's at this moment, stays. */
+static void clear_left__traces_alone(void **state)
+{
+    (void)state;
+    static const char *const stay[] = {"t",       "other.part", "short.part", ".part",
+                                       "t.party", "link.part",  "folder.part"};
+    struct scenario s;
+    struct scenario_error e;
+    struct trace_writer w;
+    bench_file("");
+    assert_int_equal(mkdir("left", 0777), 0);
+    assert_int_equal(chdir("left"), 0);
+    write_events("t", 2400, &all, 9);
+    write_events("t.part", 2400, &all, 9);
+    write_events(".part", 2400, &all, 9);
+    write_events("t.party", 2400, &all, 9);
+    write_events("odd name.part", 2400, &all, 0);
+    for (int i = 1; i < 3; i++) {
+        FILE *f = fopen(stay[i], "w");
+        assert_non_null(f);
+        fputs(i == 1 ? "somebody's own file" : "VBNA", f);
+        fclose(f);
+    }
+    assert_int_equal(symlink("t", "link.part"), 0);
+    assert_int_equal(mkdir("folder.part", 0777), 0);
+    scenario_of_three(&s);
+    assert_true(trace_writer_open(&w, "now", 2400, &all, &s, &e));
+    assert_true(trace_clear_left("."));
+    assert_false(is_there("t.part") || is_there("odd name.part"));
+    assert_true(is_there("now.part"));
+    assert_true(trace_writer_close(&w, &e));
+    assert_true(is_there("now"));
+    scenario_free(&s);
+    assert_true(trace_clear_left("."));
+    for (size_t i = 0; i < sizeof(stay) / sizeof(stay[0]); i++) {
+        assert_true(is_there(stay[i]));
+        assert_int_equal(remove(stay[i]), 0);
+    }
+    assert_int_equal(remove("now"), 0);
+    assert_int_equal(chdir(".."), 0);
+    assert_int_equal(rmdir("left"), 0);
+    errno = 0;
+    assert_false(trace_clear_left("left"));
+    assert_int_equal(errno, ENOENT);
 }
 
 /* All, or as many as three quarters of the bytes have room for; never more bytes than that. */
@@ -338,9 +391,9 @@ static void open__nowhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reader__gets_the_last), cmocka_unit_test(writer__filters),
-        cmocka_unit_test(writer__no_arrivals),   cmocka_unit_test(reader__not_whole),
-        cmocka_unit_test(open__nowhere),
+        cmocka_unit_test(clear_left__traces_alone), cmocka_unit_test(reader__gets_the_last),
+        cmocka_unit_test(writer__filters),          cmocka_unit_test(writer__no_arrivals),
+        cmocka_unit_test(reader__not_whole),        cmocka_unit_test(open__nowhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
