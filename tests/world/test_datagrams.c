@@ -10,16 +10,7 @@
  * what arrives is received or counted as dropped, every packet of it; and at the end, over a good
  * network, everything that is sent is received.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "faulty.h"
 #include "nic/nic.h"
 #include "wire/iba.h"
 
@@ -28,10 +19,9 @@ enum {
     QPS = 2, /* of each device */
     DEPTH = 16,
     SLOT_BYTES = 4096,
-    MTU = 1024,
+    MTU = FAULTY_MOST_BYTES,
     HEADER = 40,
     MAX_IDS = 4096,
-    MAX_FLIGHTS = 8192,
     STEPS = 1500,
     SEEDS = 150,
     QKEY_BASE = 100,
@@ -48,13 +38,6 @@ struct fate {
     uint8_t arrived;      /* at the program */
 };
 enum { MAD_TO = 0x80 };
-
-struct flight {
-    struct rx_packet p;
-    int to;
-    uint64_t at;
-    uint8_t payload[MTU];
-};
 
 struct end {
     struct qp *qp;
@@ -77,14 +60,10 @@ struct device {
 };
 
 static struct world {
-    struct rng rng;
+    struct faulty net;
     struct device device[DEVICES];
     struct fate fate[MAX_IDS];
     uint32_t ids;
-    struct flight *flight;
-    unsigned flights;
-    uint64_t now;
-    bool good; /* the network does no harm any more */
 } w;
 
 static const struct net_addr address[DEVICES][2] = {
@@ -92,9 +71,11 @@ static const struct net_addr address[DEVICES][2] = {
     {{{[10] = 0xff, [11] = 0xff, 10, 0, 0, 2}}, {{0xfd, [15] = 2}}},
 };
 
+static const struct faulty_odds odds = {10, 10, 0, 5, 30, 0};
+
 static bool chance(uint32_t percent)
 {
-    return rng_below(&w.rng, 100) < percent;
+    return faulty_chance(&w.net, percent);
 }
 
 static uint8_t byte_of(uint32_t id, uint32_t at)
@@ -116,41 +97,14 @@ static uint32_t id_of(const uint8_t *payload)
 }
 
 /* Each goes by its own path. */
-static void check_path(const struct train *t, const struct train_packet *k, const uint8_t *payload)
+static void check_path(const struct train *t, const struct train_packet *k)
 {
     if (k->h.bth.dest_qp == GSI_QPN)
         return;
-    const struct nic_path *path = &w.fate[id_of(payload)].path;
+    const struct nic_path *path = &w.fate[id_of(t->span[k->first_span].addr)].path;
     assert_memory_equal(&t->path->local, &path->local, sizeof(path->local));
     assert_memory_equal(&t->path->remote, &path->remote, sizeof(path->remote));
     assert_int_equal(t->path->udp_sport, path->udp_sport);
-}
-
-static void transmit(int from, const struct train *t, const struct train_packet *k)
-{
-    unsigned copies = w.good ? 1 : chance(10) ? 0 : chance(10) ? 2 : 1;
-    for (unsigned c = 0; c < copies; c++) {
-        assert_in_range(w.flights, 0, MAX_FLIGHTS - 1);
-        struct flight *f = &w.flight[w.flights++];
-        uint32_t n = 0;
-        for (unsigned i = 0; i < k->spans; i++) {
-            const struct span *s = &t->span[k->first_span + i];
-            memcpy(f->payload + n, s->addr, s->bytes);
-            n += s->bytes;
-        }
-        assert_int_equal(n, k->payload_bytes);
-        check_path(t, k, f->payload);
-        f->to = !from;
-        f->at = w.now + 1 + (w.good ? 0 : rng_below(&w.rng, 30));
-        f->p = (struct rx_packet){
-            .h = k->h,
-            .payload = f->payload,
-            .payload_bytes = n,
-            .src = t->path->local,
-            .dst = t->path->remote,
-            .icrc_ok = w.good || !chance(5),
-        };
-    }
 }
 
 static void take_sent(struct device *d, unsigned q);
@@ -162,7 +116,8 @@ static void take_train(struct nic_sink *sink, const struct train *t)
     for (unsigned q = 0; q < QPS; q++)
         take_sent(d, q);
     for (unsigned i = 0; i < t->packets; i++)
-        transmit(d->which, t, &t->packet[i]);
+        check_path(t, &t->packet[i]);
+    faulty_train(&w.net, !d->which, t);
 }
 
 static void take_sent(struct device *d, unsigned q)
@@ -259,9 +214,9 @@ static void post_send(struct device *d, unsigned q, uint32_t length)
     struct end *e = &d->end[q];
     if (e->sent - e->done == DEPTH || e->qp->state != QP_STATE_RTS || e->fails_at != UINT32_MAX)
         return;
-    unsigned to_qp = rng_below(&w.rng, QPS);
+    unsigned to_qp = rng_below(&w.net.rng, QPS);
     int to = !d->which;
-    unsigned family = rng_below(&w.rng, 2);
+    unsigned family = rng_below(&w.net.rng, 2);
     struct fate *f = new_id((uint8_t)(to * QPS + (int)to_qp), length);
     if (f == NULL)
         return;
@@ -270,10 +225,10 @@ static void post_send(struct device *d, unsigned q, uint32_t length)
     for (uint32_t i = 0; i < length; i++)
         slot[i] = byte_of(id, i);
     memcpy(slot, &id, sizeof(id));
-    f->bad_key = !w.good && chance(5);
+    f->bad_key = !w.net.good && chance(5);
     struct nic_path path = {.local = address[d->which][family],
                             .remote = address[to][family],
-                            .udp_sport = (uint16_t)(0xc000 + rng_below(&w.rng, 2)),
+                            .udp_sport = (uint16_t)(0xc000 + rng_below(&w.net.rng, 2)),
                             .hop_limit = 64};
     f->path = path;
     struct nic_sge sge = {(uintptr_t)slot, length, d->mr->key};
@@ -317,23 +272,14 @@ static void resume(struct end *e)
     e->fails_at = UINT32_MAX;
 }
 
-static void deliver(void)
+static void arrives(int to, const struct rx_packet *p)
 {
-    for (unsigned i = 0; i < w.flights;) {
-        struct flight *f = &w.flight[i];
-        if (f->at > w.now) {
-            i++;
-            continue;
-        }
-        struct device *d = &w.device[f->to];
-        uint32_t id = id_of(f->payload + (f->p.h.bth.dest_qp == GSI_QPN ? 4 : 0));
-        d->packets_in++;
-        assert_in_range(id, 0, w.ids - 1);
-        w.fate[id].copies += f->p.icrc_ok;
-        f->p.payload = f->payload;
-        nic_input(d->nic, w.now, &f->p, 1);
-        *f = w.flight[--w.flights];
-    }
+    struct device *d = &w.device[to];
+    uint32_t id = id_of(p->payload + (p->h.bth.dest_qp == GSI_QPN ? 4 : 0));
+    d->packets_in++;
+    assert_in_range(id, 0, w.ids - 1);
+    w.fate[id].copies += p->icrc_ok;
+    nic_input(d->nic, w.net.now_ns, p, 1);
 }
 
 static unsigned run_moment(void)
@@ -341,18 +287,17 @@ static unsigned run_moment(void)
     unsigned received = 0;
     for (int i = 0; i < DEVICES; i++) {
         struct device *d = &w.device[i];
-        while (nic_output(d->nic, w.now, &d->sink, 1 + rng_below(&w.rng, 4))) {
+        while (nic_output(d->nic, w.net.now_ns, &d->sink, 1 + rng_below(&w.net.rng, 4))) {
         }
     }
-    w.now++;
-    deliver();
+    faulty_moment(&w.net, arrives);
     for (int i = 0; i < DEVICES; i++) {
         for (unsigned q = 0; q < QPS; q++) {
             take_sent(&w.device[i], q);
             received += take_received(&w.device[i], q);
             resume(&w.device[i].end[q]);
         }
-        if (w.good || chance(30))
+        if (w.net.good || chance(30))
             received += take_mads(&w.device[i]);
         assert_true(nic_deadline(w.device[i].nic) == UINT64_MAX); /* nobody waits for anything */
     }
@@ -386,9 +331,7 @@ static void world_create(uint64_t seed)
 {
     const size_t bytes = (size_t)QPS * 2 * DEPTH * SLOT_BYTES;
     memset(&w, 0, sizeof(w));
-    rng_init(&w.rng, seed);
-    w.flight = calloc(MAX_FLIGHTS, sizeof(*w.flight));
-    assert_non_null(w.flight);
+    faulty_begin(&w.net, seed, &odds);
     for (int i = 0; i < DEVICES; i++) {
         struct device *d = &w.device[i];
         struct nic_config config = {.seed = seed + (uint64_t)i, .gsi_mads = MADS};
@@ -396,11 +339,7 @@ static void world_create(uint64_t seed)
         d->sink.train = take_train;
         d->memory = calloc(1, bytes);
         assert_non_null(d->memory);
-        assert_int_equal(nic_create(&config, &d->nic), 0);
-        assert_int_equal(nic_add_qpns(d->nic, (uint32_t)i), 0);
-        assert_int_equal(mem_pd_create(d->nic, &d->pd), 0);
-        assert_int_equal(
-            mem_reg(d->pd, d->memory, bytes, (uintptr_t)d->memory, ACCESS_LOCAL_WRITE, &d->mr), 0);
+        faulty_device_create(i, &config, d->memory, bytes, &d->nic, &d->pd, &d->mr);
         for (unsigned q = 0; q < QPS; q++)
             end_create(d, q);
     }
@@ -411,38 +350,34 @@ static void world_destroy(void)
     for (int i = 0; i < DEVICES; i++) {
         struct device *d = &w.device[i];
         for (unsigned q = 0; q < QPS; q++) {
-            qp_unlink(d->end[q].qp);
-            qp_free(d->end[q].qp);
+            faulty_qp_destroy(d->end[q].qp);
             assert_int_equal(cq_destroy(d->end[q].scq), 0);
             assert_int_equal(cq_destroy(d->end[q].rcq), 0);
         }
-        mem_mr_revoke(d->mr);
-        mem_mr_free(d->mr);
-        assert_int_equal(mem_pd_destroy(d->pd), 0);
-        nic_destroy(d->nic);
+        faulty_device_destroy(d->nic, d->pd, d->mr);
         free(d->memory);
     }
-    free(w.flight);
+    free(w.net.flight);
 }
 
 static void act(void)
 {
-    struct device *d = &w.device[rng_below(&w.rng, DEVICES)];
-    unsigned q = rng_below(&w.rng, QPS);
-    switch (rng_below(&w.rng, 10)) {
+    struct device *d = &w.device[rng_below(&w.net.rng, DEVICES)];
+    unsigned q = rng_below(&w.net.rng, QPS);
+    switch (rng_below(&w.net.rng, 10)) {
     case 0:
         post_mad(d);
         break;
     case 1:
     case 2:
     case 3: /* too small for many, now and then */
-        post_recv(d, q, chance(20) ? HEADER + 4 + rng_below(&w.rng, 200) : HEADER + MTU);
+        post_recv(d, q, chance(20) ? HEADER + 4 + rng_below(&w.net.rng, 200) : HEADER + MTU);
         break;
     case 4:
         run_moment();
         break;
     default:
-        post_send(d, q, chance(2) ? MTU + 1 : 4 + rng_below(&w.rng, MTU - 3));
+        post_send(d, q, chance(2) ? MTU + 1 : 4 + rng_below(&w.net.rng, MTU - 3));
         break;
     }
 }
@@ -497,9 +432,9 @@ static bool small_receives_left(void)
 /* The network is good now: what is sent from here on arrives, each of it. */
 static void check_good_network(void)
 {
-    w.good = true;
+    w.net.good = true;
     run_moment();
-    while (w.flights != 0)
+    while (w.net.flights != 0)
         run_moment();
     run_moment(); /* the last errors are told, and their QPs sent on */
     while (small_receives_left())

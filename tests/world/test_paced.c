@@ -220,26 +220,13 @@ static void end_connect(struct device *d, unsigned q)
 {
     struct end *e = &d->end[q];
     struct nic_qp_attr a = {
-        .state = QP_STATE_INIT,
-        .port_num = 1,
         .qkey = QKEY,
-        .path = {.local = faulty_address[d->which],
-                 .remote = faulty_address[!d->which],
-                 .rate = rng_below(&w.net.rng, 3) == 0,
-                 .hop_limit = 64},
-        .path_mtu_bytes = FAULTY_MTU,
+        .path.rate = rng_below(&w.net.rng, 3) == 0,
         .dest_qpn = w.device[!d->which].end[q].qp->qpn,
         .rq_psn = FIRST_PSN,
         .sq_psn = FIRST_PSN,
     };
-    unsigned av = QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN;
-    unsigned key = q == UD ? QP_ATTR_QKEY : QP_ATTR_ACCESS_FLAGS;
-    assert_int_equal(qp_modify(e->qp, &a, QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | key),
-                     0);
-    a.state = QP_STATE_RTR;
-    assert_int_equal(qp_modify(e->qp, &a, QP_ATTR_STATE | (q == UD ? 0 : av)), 0);
-    a.state = QP_STATE_RTS;
-    assert_int_equal(qp_modify(e->qp, &a, QP_ATTR_STATE | QP_ATTR_SQ_PSN), 0);
+    faulty_connect(e->qp, d->which, a);
     if (q == UC)
         e->path_kbps = a.path.rate * (uint32_t)PATH_RATE_KBPS;
     post_recvs(d, q);
@@ -250,12 +237,7 @@ static void device_create(struct device *d, uint64_t seed)
     static const enum qp_type type[QPS] = {[UC] = QP_TYPE_UC, [UD] = QP_TYPE_UD};
     struct nic_config config = {.seed = seed};
     d->sink.train = take_train;
-    assert_int_equal(nic_create(&config, &d->nic), 0);
-    assert_int_equal(nic_add_qpns(d->nic, (uint32_t)d->which), 0);
-    assert_int_equal(mem_pd_create(d->nic, &d->pd), 0);
-    assert_int_equal(mem_reg(d->pd, d->memory, sizeof(d->memory), (uintptr_t)d->memory,
-                             ACCESS_LOCAL_WRITE, &d->mr),
-                     0);
+    faulty_device_create(d->which, &config, d->memory, sizeof(d->memory), &d->nic, &d->pd, &d->mr);
     for (unsigned q = 0; q < QPS; q++) {
         struct end *e = &d->end[q];
         assert_int_equal(cq_create(d->nic, DEPTH, NULL, &e->scq), 0);
@@ -275,7 +257,7 @@ static void device_create(struct device *d, uint64_t seed)
 static void world_create(uint64_t seed)
 {
     memset(&w, 0, sizeof(w));
-    faulty_begin(&w.net, seed);
+    faulty_begin(&w.net, seed, &faulty_usual);
     for (int i = 0; i < DEVICES; i++) {
         w.device[i].which = i;
         device_create(&w.device[i], seed + (uint64_t)i);
@@ -290,15 +272,11 @@ static void world_destroy(void)
     for (int i = 0; i < DEVICES; i++) {
         struct device *d = &w.device[i];
         for (unsigned q = 0; q < QPS; q++) {
-            qp_unlink(d->end[q].qp);
-            qp_free(d->end[q].qp);
+            faulty_qp_destroy(d->end[q].qp);
             assert_int_equal(cq_destroy(d->end[q].scq), 0);
             assert_int_equal(cq_destroy(d->end[q].rcq), 0);
         }
-        mem_mr_revoke(d->mr);
-        mem_mr_free(d->mr);
-        assert_int_equal(mem_pd_destroy(d->pd), 0);
-        nic_destroy(d->nic);
+        faulty_device_destroy(d->nic, d->pd, d->mr);
     }
     free(w.net.flight);
 }

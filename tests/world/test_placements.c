@@ -11,15 +11,7 @@
  * not yet sent or comes after a request that was refused; when a FLUSH is complete, all sent before
  * it is there; a READ shows no less than what was stored before it; all complete once, in order.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "faulty.h"
 #include "nic/nic.h"
 #include "wire/iba.h"
 #include "wire/opcode.h"
@@ -28,16 +20,14 @@ enum {
     DEVICES = 2,
     QPS = 2, /* of each device; with its namesake at the other */
     DEPTH = 16,
-    MTU = 256,
+    MTU = FAULTY_MTU,
     CELLS = 4,
     CHUNKS = 3, /* of a WRITE, which is that many packets; each shows its number */
     PLACES = CELLS + CHUNKS,
     AREA_BYTES = CELLS * 8 + CHUNKS * MTU,
     GUARD_BYTES = 64, /* behind each area */
-    MAX_FLIGHTS = 4096,
     STEPS = 3000,
     SEEDS = 120,
-    MOMENT_NS = 1000,
     TIMEOUT = 4, /* 65 us: more than a delay that is not a fault */
     FILL = 0xcc,
 };
@@ -75,34 +65,19 @@ struct device {
     int which;
 };
 
-struct flight {
-    struct rx_packet p;
-    int to;
-    unsigned qp;
-    uint64_t at;
-    uint8_t payload[MTU];
-};
-
 static struct world {
-    struct rng rng;
+    struct faulty net;
     struct device device[DEVICES];
-    struct flight *flight;
-    unsigned flights;
-    uint64_t now;
     uint8_t max_rd, max_dest_rd;
     bool greedy; /* WRITEs and FLUSHes only, of these more at once than the peer has room for */
-    bool good;
     uint32_t lives;
 } w;
 
-static const struct net_addr address[DEVICES] = {
-    {{[10] = 0xff, [11] = 0xff, 10, 0, 0, 1}},
-    {{[10] = 0xff, [11] = 0xff, 10, 0, 0, 2}},
-};
+static const struct faulty_odds odds = {4, 6, 90, 1, 8, 300};
 
 static bool chance(uint32_t percent)
 {
-    return rng_below(&w.rng, 100) < percent;
+    return faulty_chance(&w.net, percent);
 }
 
 static uint8_t byte_of(uint32_t number, uint32_t at)
@@ -230,49 +205,17 @@ static void check_limit(const struct end *e)
     assert_in_range(out, 0, w.max_rd);
 }
 
-static void transmit(int from, unsigned q, const struct train *t, const struct train_packet *k)
-{
-    unsigned copies = w.good ? 1 : chance(4) ? 0 : chance(6) ? 2 : 1;
-    for (unsigned c = 0; c < copies; c++) {
-        assert_in_range(w.flights, 0, MAX_FLIGHTS - 1);
-        struct flight *f = &w.flight[w.flights++];
-        uint32_t n = 0;
-        for (unsigned i = 0; i < k->spans; i++) {
-            const struct span *s = &t->span[k->first_span + i];
-            memcpy(f->payload + n, s->addr, s->bytes);
-            n += s->bytes;
-        }
-        assert_int_equal(n, k->payload_bytes);
-        f->to = !from;
-        f->qp = q;
-        uint32_t delay = w.good || chance(90) ? 0 : rng_below(&w.rng, chance(20) ? 300 : 8);
-        f->at = w.now + MOMENT_NS * (1 + (uint64_t)delay);
-        f->p = (struct rx_packet){
-            .h = k->h,
-            .payload = f->payload,
-            .payload_bytes = n,
-            .src = t->path->local,
-            .dst = t->path->remote,
-            .icrc_ok = w.good || !chance(1),
-        };
-    }
-}
-
 static void take_train(struct nic_sink *sink, const struct train *t)
 {
     struct device *d = (struct device *)((char *)sink - offsetof(struct device, sink));
-    unsigned q = 0;
-    while (w.device[!d->which].end[q].qp->qpn != t->packet[0].h.bth.dest_qp)
-        q++;
-    for (unsigned i = 0; i < t->packets; i++)
-        transmit(d->which, q, t, &t->packet[i]);
+    faulty_train(&w.net, !d->which, t);
 }
 
 static enum kind draw_kind(void)
 {
     if (w.greedy)
         return chance(30) ? WRITE : chance(50) ? FLUSH_RANGE : FLUSH_ALL;
-    return (enum kind)rng_below(&w.rng, KINDS);
+    return (enum kind)rng_below(&w.net.rng, KINDS);
 }
 
 /* Makes a request one that is refused. */
@@ -335,13 +278,13 @@ static void post(struct device *d, unsigned q)
         return;
     e->sent++;
     struct request *r = &e->request[e->sent % DEPTH];
-    *r = (struct request){.kind = draw_kind(), .cell = rng_below(&w.rng, CELLS)};
+    *r = (struct request){.kind = draw_kind(), .cell = rng_below(&w.net.rng, CELLS)};
     memcpy(r->before, e->last, sizeof(r->before));
     struct nic_sge sge = {0};
     struct nic_send_wr wr = {
         .wr_id = e->sent, .flags = WR_SIGNALED | (chance(10) ? WR_FENCE : 0), .sg_list = &sge};
     fill(d, q, &wr, &sge);
-    if (!w.good && chance(1)) {
+    if (!w.net.good && chance(1)) {
         spoil(r, &wr, &sge);
         if (e->first_bad == UINT32_MAX)
             e->first_bad = e->sent;
@@ -359,12 +302,8 @@ static void connect_end(struct device *d, unsigned q)
     /* Far from the PSNs of the life before. */
     const uint32_t psn = (0xfffff0 + w.lives * 0x90000) & 0xffffff;
     struct nic_qp_attr attr = {
-        .state = QP_STATE_INIT,
-        .port_num = 1,
         .access_flags = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_FLUSH_GLOBAL |
                         ACCESS_FLUSH_PERSISTENT,
-        .path = {.local = address[d->which], .remote = address[!d->which], .hop_limit = 64},
-        .path_mtu_bytes = MTU,
         .timeout = TIMEOUT,
         .retry_cnt = 7,
         .rnr_retry = 7,
@@ -374,21 +313,7 @@ static void connect_end(struct device *d, unsigned q)
         .rq_psn = psn,
         .sq_psn = psn,
     };
-    assert_int_equal(
-        qp_modify(e->qp, &attr,
-                  QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS),
-        0);
-    attr.state = QP_STATE_RTR;
-    assert_int_equal(qp_modify(e->qp, &attr,
-                               QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
-                                   QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC |
-                                   QP_ATTR_MIN_RNR_TIMER),
-                     0);
-    attr.state = QP_STATE_RTS;
-    assert_int_equal(qp_modify(e->qp, &attr,
-                               QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT |
-                                   QP_ATTR_RNR_RETRY | QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC),
-                     0);
+    faulty_connect(e->qp, d->which, attr);
 }
 
 static void connect_pair(unsigned q)
@@ -412,27 +337,18 @@ static void revive(unsigned q)
         memcpy(d->end[q].last, d->end[q].seen, sizeof(d->end[q].last));
     }
     unsigned kept = 0;
-    for (unsigned i = 0; i < w.flights; i++) {
-        if (w.flight[i].qp != q)
-            w.flight[kept++] = w.flight[i];
+    for (unsigned i = 0; i < w.net.flights; i++) {
+        const struct faulty_flight *f = &w.net.flight[i];
+        if (f->p.h.bth.dest_qp != w.device[f->to].end[q].qp->qpn)
+            w.net.flight[kept++] = *f;
     }
-    w.flights = kept;
+    w.net.flights = kept;
     connect_pair(q);
 }
 
-static void deliver(void)
+static void arrives(int to, const struct rx_packet *p)
 {
-    unsigned kept = 0;
-    for (unsigned i = 0; i < w.flights; i++) {
-        struct flight *f = &w.flight[i];
-        if (f->at > w.now) {
-            w.flight[kept++] = *f;
-            continue;
-        }
-        f->p.payload = f->payload;
-        nic_input(w.device[f->to].nic, w.now, &f->p, 1);
-    }
-    w.flights = kept;
+    nic_input(w.device[to].nic, w.net.now_ns, p, 1);
 }
 
 static void take_events(struct device *d)
@@ -447,18 +363,17 @@ static void run_moment(void)
 {
     for (int i = 0; i < DEVICES; i++) {
         struct device *d = &w.device[i];
-        while (nic_output(d->nic, w.now, &d->sink, 1 + rng_below(&w.rng, 3)) &&
-               (w.good || chance(70))) {
+        while (nic_output(d->nic, w.net.now_ns, &d->sink, 1 + rng_below(&w.net.rng, 3)) &&
+               (w.net.good || chance(70))) {
         }
         for (unsigned q = 0; q < QPS; q++)
             check_limit(&d->end[q]);
     }
-    w.now += MOMENT_NS;
-    deliver();
+    faulty_moment(&w.net, arrives);
     for (int i = 0; i < DEVICES; i++) {
         struct device *d = &w.device[i];
-        if (nic_deadline(d->nic) <= w.now)
-            nic_advance(d->nic, w.now);
+        if (nic_deadline(d->nic) <= w.net.now_ns)
+            nic_advance(d->nic, w.net.now_ns);
         take_events(d);
         for (unsigned q = 0; q < QPS; q++) {
             check_area(&d->end[q], peer_area(d, q));
@@ -468,7 +383,7 @@ static void run_moment(void)
     for (unsigned q = 0; q < QPS; q++)
         if (w.device[0].end[q].qp->state == QP_STATE_ERR ||
             w.device[1].end[q].qp->state == QP_STATE_ERR) {
-            if (w.good || chance(5))
+            if (w.net.good || chance(5))
                 revive(q);
         }
 }
@@ -497,23 +412,16 @@ static void end_create(struct device *d, unsigned q)
 static void world_create(uint64_t seed)
 {
     memset(&w, 0, sizeof(w));
-    rng_init(&w.rng, seed);
+    faulty_begin(&w.net, seed, &odds);
     w.greedy = chance(25);
-    w.max_dest_rd = (uint8_t)(1 + rng_below(&w.rng, 4));
-    w.max_rd = w.greedy ? 8 : (uint8_t)(1 + rng_below(&w.rng, w.max_dest_rd));
-    w.flight = calloc(MAX_FLIGHTS, sizeof(*w.flight));
-    assert_non_null(w.flight);
+    w.max_dest_rd = (uint8_t)(1 + rng_below(&w.net.rng, 4));
+    w.max_rd = w.greedy ? 8 : (uint8_t)(1 + rng_below(&w.net.rng, w.max_dest_rd));
     for (int i = 0; i < DEVICES; i++) {
         struct device *d = &w.device[i];
         struct nic_config config = {.seed = seed + (uint64_t)i};
         d->which = i;
         d->sink.train = take_train;
-        assert_int_equal(nic_create(&config, &d->nic), 0);
-        assert_int_equal(nic_add_qpns(d->nic, (uint32_t)i), 0);
-        assert_int_equal(mem_pd_create(d->nic, &d->pd), 0);
-        assert_int_equal(mem_reg(d->pd, d->end, sizeof(d->end), (uintptr_t)d->end,
-                                 ACCESS_LOCAL_WRITE, &d->data_mr),
-                         0);
+        faulty_device_create(i, &config, d->end, sizeof(d->end), &d->nic, &d->pd, &d->data_mr);
         for (unsigned q = 0; q < QPS; q++)
             end_create(d, q);
     }
@@ -527,25 +435,21 @@ static void world_destroy(void)
         struct device *d = &w.device[i];
         for (unsigned q = 0; q < QPS; q++) {
             struct end *e = &d->end[q];
-            qp_unlink(e->qp);
-            qp_free(e->qp);
+            faulty_qp_destroy(e->qp);
             assert_int_equal(cq_destroy(e->cq), 0);
             assert_int_equal(mem_mr_revoke(e->area_mr), 0);
             mem_mr_free(e->area_mr);
             free(e->area);
         }
-        assert_int_equal(mem_mr_revoke(d->data_mr), 0);
-        mem_mr_free(d->data_mr);
-        assert_int_equal(mem_pd_destroy(d->pd), 0);
-        nic_destroy(d->nic);
+        faulty_device_destroy(d->nic, d->pd, d->data_mr);
     }
-    free(w.flight);
+    free(w.net.flight);
 }
 
 /* Over a good network all that is asked for is done, and what was sent last is there. */
 static void check_good_network(void)
 {
-    w.good = true;
+    w.net.good = true;
     for (unsigned i = 0; i < 600; i++) /* what is late arrives, what is in error lives again */
         run_moment();
     for (unsigned k = 0; k < 40; k++) {
@@ -573,7 +477,7 @@ static void placements__in_order_once_and_there_when_told(void **state)
             if (chance(50))
                 run_moment();
             else
-                post(&w.device[rng_below(&w.rng, DEVICES)], rng_below(&w.rng, QPS));
+                post(&w.device[rng_below(&w.net.rng, DEVICES)], rng_below(&w.net.rng, QPS));
         }
         check_good_network();
         for (int i = 0; i < DEVICES; i++) {

@@ -10,15 +10,7 @@
  * it; every send completes once and in order, before its memory is touched again; and at the end,
  * over a good network, everything that is sent is received.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "faulty.h"
 #include "nic/nic.h"
 #include "wire/iba.h"
 
@@ -26,11 +18,10 @@ enum {
     DEVICES = 2,
     QPS = 2, /* of each device; with its namesake at the other */
     DEPTH = 8,
-    MTU = 256,
+    MTU = FAULTY_MTU,
     SLOT_BYTES = 5 * MTU,
     WINDOWS = 4, /* places that a QP's peer may write to, each a slot; the slot behind is not its */
     MAX_IDS = 4096,
-    MAX_FLIGHTS = 8192,
     STEPS = 2000,
     SEEDS = 150,
     FIRST_PSN = 0xffffe0,
@@ -44,13 +35,6 @@ struct message {
     uint8_t window;
     bool arrives; /* it may: the peer allows it */
     uint16_t length;
-};
-
-struct flight {
-    struct rx_packet p;
-    int to;
-    uint64_t at;
-    uint8_t payload[MTU];
 };
 
 struct end {
@@ -78,24 +62,18 @@ struct device {
 };
 
 static struct world {
-    struct rng rng;
+    struct faulty net; /* when it is good, all ask for what is allowed */
     struct device device[DEVICES];
     struct message message[MAX_IDS];
     uint32_t ids;
-    struct flight *flight;
-    unsigned flights;
-    uint64_t now;
-    bool good; /* the network does no harm any more, and all ask for what is allowed */
 } w;
 
-static const struct net_addr address[DEVICES] = {
-    {{[10] = 0xff, [11] = 0xff, 10, 0, 0, 1}},
-    {{[10] = 0xff, [11] = 0xff, 10, 0, 0, 2}},
-};
+/* Most in order, so that there are messages that arrive. */
+static const struct faulty_odds odds = {8, 10, 85, 2, 20, 0};
 
 static bool chance(uint32_t percent)
 {
-    return rng_below(&w.rng, 100) < percent;
+    return faulty_chance(&w.net, percent);
 }
 
 static uint8_t byte_of(uint32_t id, uint32_t at)
@@ -121,33 +99,6 @@ static uint32_t id_of(const uint8_t *payload)
     return id;
 }
 
-static void transmit(int from, const struct train *t, const struct train_packet *k)
-{
-    unsigned copies = w.good ? 1 : chance(8) ? 0 : chance(10) ? 2 : 1;
-    for (unsigned c = 0; c < copies; c++) {
-        assert_in_range(w.flights, 0, MAX_FLIGHTS - 1);
-        struct flight *f = &w.flight[w.flights++];
-        uint32_t n = 0;
-        for (unsigned i = 0; i < k->spans; i++) {
-            const struct span *s = &t->span[k->first_span + i];
-            memcpy(f->payload + n, s->addr, s->bytes);
-            n += s->bytes;
-        }
-        assert_int_equal(n, k->payload_bytes);
-        f->to = !from;
-        /* Most in order, so that there are messages that arrive. */
-        f->at = w.now + 1 + (w.good || chance(85) ? 0 : rng_below(&w.rng, 20));
-        f->p = (struct rx_packet){
-            .h = k->h,
-            .payload = f->payload,
-            .payload_bytes = n,
-            .src = t->path->local,
-            .dst = t->path->remote,
-            .icrc_ok = w.good || !chance(2),
-        };
-    }
-}
-
 static void take_sent(struct device *d, unsigned q)
 {
     struct end *e = &d->end[q];
@@ -170,8 +121,7 @@ static void take_train(struct nic_sink *sink, const struct train *t)
         assert_false(d->end[q].drained &&
                      t->packet[0].h.bth.dest_qp == w.device[!d->which].end[q].qp->qpn);
     }
-    for (unsigned i = 0; i < t->packets; i++)
-        transmit(d->which, t, &t->packet[i]);
+    faulty_train(&w.net, !d->which, t);
 }
 
 static void check_arrival(struct device *d, unsigned q, const struct nic_wc *wc)
@@ -234,10 +184,10 @@ static void post_recv(struct device *d, unsigned q, uint32_t length)
 static void aim(struct message *m, struct nic_send_wr *wr)
 {
     struct device *peer = &w.device[!m->from];
-    m->window = (uint8_t)rng_below(&w.rng, WINDOWS);
+    m->window = (uint8_t)rng_below(&w.net.rng, WINDOWS);
     wr->rkey = peer->window_mr->key;
     wr->remote_addr = (uintptr_t)window_of(peer, m->qp, m->window);
-    if (w.good || !(m->opcode == WR_RDMA_WRITE || m->opcode == WR_RDMA_WRITE_WITH_IMM))
+    if (w.net.good || !(m->opcode == WR_RDMA_WRITE || m->opcode == WR_RDMA_WRITE_WITH_IMM))
         return;
     if (chance(5)) {
         m->arrives = false;
@@ -257,7 +207,7 @@ static void post_send(struct device *d, unsigned q, enum wr_opcode opcode, uint3
         return;
     uint32_t id = w.ids++;
     struct message *m = &w.message[id];
-    bool bad = !w.good && chance(1);
+    bool bad = !w.net.good && chance(1);
     *m = (struct message){.from = (uint8_t)d->which,
                           .qp = (uint8_t)q,
                           .opcode = (uint8_t)opcode,
@@ -299,7 +249,7 @@ static void resume(struct end *e)
     if (e->qp->state == QP_STATE_SQE && e->sent == e->done) {
         change_state(e, QP_STATE_RTS);
         e->fails_at = UINT32_MAX;
-    } else if (e->drained && (w.good || chance(10))) {
+    } else if (e->drained && (w.net.good || chance(10))) {
         e->drained = false;
         change_state(e, QP_STATE_RTS);
     }
@@ -319,37 +269,23 @@ static void take_events(struct device *d)
     }
 }
 
-static void deliver(void)
+static void arrives(int to, const struct rx_packet *p)
 {
-    /* Those that have come, in the order in which they were sent. */
-    unsigned kept = 0;
-    for (unsigned i = 0; i < w.flights; i++) {
-        struct flight *f = &w.flight[i];
-        if (f->at > w.now) {
-            if (kept != i)
-                w.flight[kept] = *f;
-            kept++;
-            continue;
-        }
-        struct device *d = &w.device[f->to];
-        f->p.payload = f->payload;
-        nic_input(d->nic, w.now, &f->p, 1);
-        for (unsigned q = 0; q < QPS; q++)
-            take_received(d, q);
-    }
-    w.flights = kept;
+    struct device *d = &w.device[to];
+    nic_input(d->nic, w.net.now_ns, p, 1);
+    for (unsigned q = 0; q < QPS; q++)
+        take_received(d, q);
 }
 
 static void run_moment(void)
 {
     for (int i = 0; i < DEVICES; i++) {
         struct device *d = &w.device[i];
-        unsigned few = 1 + rng_below(&w.rng, 3);
-        while (nic_output(d->nic, w.now, &d->sink, few) && (w.good || chance(70))) {
+        unsigned few = 1 + rng_below(&w.net.rng, 3);
+        while (nic_output(d->nic, w.net.now_ns, &d->sink, few) && (w.net.good || chance(70))) {
         }
     }
-    w.now++;
-    deliver();
+    faulty_moment(&w.net, arrives);
     for (int i = 0; i < DEVICES; i++) {
         take_events(&w.device[i]);
         for (unsigned q = 0; q < QPS; q++) {
@@ -379,26 +315,12 @@ static void end_connect(struct device *d, unsigned q)
 {
     struct end *e = &d->end[q];
     struct nic_qp_attr attr = {
-        .state = QP_STATE_INIT,
-        .port_num = 1,
         .access_flags = ACCESS_REMOTE_WRITE,
-        .path = {.local = address[d->which], .remote = address[!d->which], .hop_limit = 64},
-        .path_mtu_bytes = MTU,
         .dest_qpn = w.device[!d->which].end[q].qp->qpn,
         .rq_psn = FIRST_PSN,
         .sq_psn = FIRST_PSN,
     };
-    assert_int_equal(
-        qp_modify(e->qp, &attr,
-                  QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS),
-        0);
-    attr.state = QP_STATE_RTR;
-    assert_int_equal(qp_modify(e->qp, &attr,
-                               QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
-                                   QP_ATTR_RQ_PSN),
-                     0);
-    attr.state = QP_STATE_RTS;
-    assert_int_equal(qp_modify(e->qp, &attr, QP_ATTR_STATE | QP_ATTR_SQ_PSN), 0);
+    faulty_connect(e->qp, d->which, attr);
 }
 
 static const size_t memory_bytes = (size_t)QPS * 2 * DEPTH * SLOT_BYTES;
@@ -407,9 +329,7 @@ static const size_t window_bytes = (size_t)QPS * (WINDOWS + 1) * SLOT_BYTES;
 static void world_create(uint64_t seed)
 {
     memset(&w, 0, sizeof(w));
-    rng_init(&w.rng, seed);
-    w.flight = calloc(MAX_FLIGHTS, sizeof(*w.flight));
-    assert_non_null(w.flight);
+    faulty_begin(&w.net, seed, &odds);
     for (int i = 0; i < DEVICES; i++) {
         struct device *d = &w.device[i];
         struct nic_config config = {.seed = seed + (uint64_t)i};
@@ -420,12 +340,7 @@ static void world_create(uint64_t seed)
         assert_non_null(d->memory);
         assert_non_null(d->window);
         memset(d->window, FILL, window_bytes + SLOT_BYTES);
-        assert_int_equal(nic_create(&config, &d->nic), 0);
-        assert_int_equal(nic_add_qpns(d->nic, (uint32_t)i), 0);
-        assert_int_equal(mem_pd_create(d->nic, &d->pd), 0);
-        assert_int_equal(mem_reg(d->pd, d->memory, memory_bytes, (uintptr_t)d->memory,
-                                 ACCESS_LOCAL_WRITE, &d->mr),
-                         0);
+        faulty_device_create(i, &config, d->memory, memory_bytes, &d->nic, &d->pd, &d->mr);
         assert_int_equal(mem_reg(d->pd, d->window, window_bytes, (uintptr_t)d->window,
                                  ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE, &d->window_mr),
                          0);
@@ -442,34 +357,30 @@ static void world_destroy(void)
     for (int i = 0; i < DEVICES; i++) {
         struct device *d = &w.device[i];
         for (unsigned q = 0; q < QPS; q++) {
-            qp_unlink(d->end[q].qp);
-            qp_free(d->end[q].qp);
+            faulty_qp_destroy(d->end[q].qp);
             assert_int_equal(cq_destroy(d->end[q].scq), 0);
             assert_int_equal(cq_destroy(d->end[q].rcq), 0);
         }
-        mem_mr_revoke(d->mr);
-        mem_mr_free(d->mr);
         mem_mr_revoke(d->window_mr);
         mem_mr_free(d->window_mr);
-        assert_int_equal(mem_pd_destroy(d->pd), 0);
-        nic_destroy(d->nic);
+        faulty_device_destroy(d->nic, d->pd, d->mr);
         free(d->memory);
         free(d->window);
     }
-    free(w.flight);
+    free(w.net.flight);
 }
 
 static uint32_t any_length(void)
 {
-    uint32_t length = 1 + rng_below(&w.rng, chance(50) ? MTU : SLOT_BYTES);
+    uint32_t length = 1 + rng_below(&w.net.rng, chance(50) ? MTU : SLOT_BYTES);
     return length < 4 ? 4 : length;
 }
 
 static void act(void)
 {
-    struct device *d = &w.device[rng_below(&w.rng, DEVICES)];
-    unsigned q = rng_below(&w.rng, QPS);
-    switch (rng_below(&w.rng, 12)) {
+    struct device *d = &w.device[rng_below(&w.net.rng, DEVICES)];
+    unsigned q = rng_below(&w.net.rng, QPS);
+    switch (rng_below(&w.net.rng, 12)) {
     case 0:
     case 1:
     case 2:
@@ -486,7 +397,7 @@ static void act(void)
             change_state(&d->end[q], QP_STATE_SQD);
         break;
     default:
-        post_send(d, q, (enum wr_opcode)rng_below(&w.rng, 4), any_length());
+        post_send(d, q, (enum wr_opcode)rng_below(&w.net.rng, 4), any_length());
         break;
     }
 }
@@ -534,10 +445,10 @@ static bool small_receives_left(void)
 /* The network is good now: what is sent from here on arrives, each of it. */
 static void check_good_network(void)
 {
-    w.good = true;
+    w.net.good = true;
     for (unsigned i = 0; i < 50; i++) /* the last are out, queues sent on */
         run_moment();
-    assert_int_equal(w.flights, 0);
+    assert_int_equal(w.net.flights, 0);
     while (small_receives_left())
         one_round(WR_SEND, 4); /* what is too small for others has room for these */
     for (uint32_t packets = 1; packets <= 5; packets++) {

@@ -221,13 +221,7 @@ static void connect_end(struct device *d, unsigned q, uint32_t psn, uint32_t pee
 {
     struct qp *qp = d->end[q].qp;
     struct nic_qp_attr attr = {
-        .state = QP_STATE_INIT,
-        .port_num = 1,
         .access_flags = ACCESS_REMOTE_WRITE,
-        .path = {.local = faulty_address[d->which],
-                 .remote = faulty_address[!d->which],
-                 .hop_limit = 64},
-        .path_mtu_bytes = FAULTY_MTU,
         .dest_qpn = w.device[!d->which].end[q].qp->qpn,
         .rq_psn = peer_psn,
         .sq_psn = psn,
@@ -238,20 +232,7 @@ static void connect_end(struct device *d, unsigned q, uint32_t psn, uint32_t pee
         .max_rd_atomic = 1,
         .max_dest_rd_atomic = 1,
     };
-    unsigned mask = QP_ATTR_STATE;
-    assert_int_equal(
-        qp_modify(qp, &attr, mask | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS), 0);
-    attr.state = QP_STATE_RTR;
-    assert_int_equal(qp_modify(qp, &attr,
-                               mask | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
-                                   QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC |
-                                   QP_ATTR_MIN_RNR_TIMER),
-                     0);
-    attr.state = QP_STATE_RTS;
-    assert_int_equal(qp_modify(qp, &attr,
-                               mask | QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT |
-                                   QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC),
-                     0);
+    faulty_connect(qp, d->which, attr);
     for (unsigned i = 0; i < DEPTH; i++)
         post_recv(d, &d->end[q]);
 }
@@ -302,8 +283,7 @@ static void replace_pair(unsigned q)
 {
     for (int i = 0; i < DEVICES; i++) {
         struct device *d = &w.device[i];
-        qp_unlink(d->end[q].qp);
-        qp_free(d->end[q].qp);
+        faulty_qp_destroy(d->end[q].qp);
         for (unsigned k = 0; k < WINDOWS; k++) {
             struct window *v = &d->window[k];
             if (v->slot < 0 || v->qp != q)
@@ -552,7 +532,7 @@ enum { MEMORY_BYTES = SLOT_BYTES * (1 + QPS * DEPTH) };
 static void world_create(uint64_t seed)
 {
     memset(&w, 0, sizeof(w));
-    faulty_begin(&w.net, seed);
+    faulty_begin(&w.net, seed, &faulty_usual);
     for (int i = 0; i < DEVICES; i++) {
         struct device *d = &w.device[i];
         struct nic_config config = {.seed = seed + (uint64_t)i};
@@ -563,12 +543,7 @@ static void world_create(uint64_t seed)
         assert_non_null(d->memory);
         assert_non_null(d->area);
         memset(d->area, FILL, SLOTS * SLOT_BYTES);
-        assert_int_equal(nic_create(&config, &d->nic), 0);
-        assert_int_equal(nic_add_qpns(d->nic, (uint32_t)i), 0);
-        assert_int_equal(mem_pd_create(d->nic, &d->pd), 0);
-        assert_int_equal(mem_reg(d->pd, d->memory, MEMORY_BYTES, (uintptr_t)d->memory,
-                                 ACCESS_LOCAL_WRITE, &d->mr),
-                         0);
+        faulty_device_create(i, &config, d->memory, MEMORY_BYTES, &d->nic, &d->pd, &d->mr);
         for (unsigned s = 0; s < SLOTS; s++)
             reg_slot(d, s);
         for (unsigned k = 0; k < WINDOWS; k++)
@@ -587,18 +562,14 @@ static void world_destroy(void)
         for (unsigned k = 0; k < WINDOWS; k++)
             window_destroy(d, k);
         for (unsigned q = 0; q < QPS; q++) {
-            qp_unlink(d->end[q].qp);
-            qp_free(d->end[q].qp);
+            faulty_qp_destroy(d->end[q].qp);
             assert_int_equal(cq_destroy(d->end[q].cq), 0);
         }
         for (unsigned s = 0; s < SLOTS; s++) {
             assert_int_equal(mem_mr_revoke(d->slot[s].mr), 0);
             mem_mr_free(d->slot[s].mr);
         }
-        assert_int_equal(mem_mr_revoke(d->mr), 0);
-        mem_mr_free(d->mr);
-        assert_int_equal(mem_pd_destroy(d->pd), 0);
-        nic_destroy(d->nic);
+        faulty_device_destroy(d->nic, d->pd, d->mr);
         free(d->memory);
         free(d->area);
     }

@@ -334,15 +334,8 @@ static void objects_create(struct device *d)
 
 static void connect_qp(const struct device *d, struct qp *qp, uint32_t dest)
 {
-    bool ini = qp->type == QP_TYPE_XRC_INI;
     struct nic_qp_attr attr = {
-        .state = QP_STATE_INIT,
-        .port_num = 1,
         .access_flags = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC,
-        .path = {.local = faulty_address[d->which],
-                 .remote = faulty_address[!d->which],
-                 .hop_limit = 64},
-        .path_mtu_bytes = FAULTY_MTU,
         .dest_qpn = dest,
         .rq_psn = FIRST_PSN,
         .sq_psn = FIRST_PSN,
@@ -353,27 +346,13 @@ static void connect_qp(const struct device *d, struct qp *qp, uint32_t dest)
         .max_rd_atomic = 2,
         .max_dest_rd_atomic = 2,
     };
-    unsigned mask = QP_ATTR_STATE;
-    assert_int_equal(
-        qp_modify(qp, &attr, mask | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS), 0);
-    attr.state = QP_STATE_RTR;
-    assert_int_equal(qp_modify(qp, &attr,
-                               mask | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
-                                   QP_ATTR_RQ_PSN |
-                                   (ini ? 0 : QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER)),
-                     0);
-    attr.state = QP_STATE_RTS;
-    assert_int_equal(
-        qp_modify(qp, &attr,
-                  mask | QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT |
-                      (ini ? QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC : 0)),
-        0);
+    faulty_connect(qp, d->which, attr);
 }
 
 static void world_create(uint64_t seed)
 {
     memset(&w, 0, sizeof(w));
-    faulty_begin(&w.net, seed);
+    faulty_begin(&w.net, seed, &faulty_usual);
     for (int i = 0; i < DEVICES; i++) {
         struct device *d = &w.device[i];
         struct nic_config config = {.seed = seed + (uint64_t)i};
@@ -399,8 +378,7 @@ static void world_create(uint64_t seed)
 
 static void drop_qp(struct qp *qp)
 {
-    qp_unlink(qp);
-    qp_free(qp);
+    faulty_qp_destroy(qp);
 }
 
 static void world_destroy(void)
