@@ -16,6 +16,8 @@
     const pairs = meetings.filter((m) => m.kind === "pair");
     const right = (names) => names.map((name) => ({ name: String(name), number: true }));
     const rank_name = (r) => `rank ${r.rank}`;
+    const CHANCE = "A ? marks what may be chance: ";
+    const DOUBT = "few messages, or an end that polls without a CPU of its own";
 
     /* What both ends did, without who they were. */
     function load(c) {
@@ -58,6 +60,13 @@
         return c ? (figure.of(c) ?? null) : null;
     }
 
+    function text_of(source, target, name, figure) {
+        const value = value_of(source, target, name, figure),
+            pair = find(source, target) || {};
+        if (value === null) return pair.error ? "failed" : "";
+        return figure.text(value) + (case_of(pair, name).doubt ? "?" : "");
+    }
+
     const passed = (m) => !m.error && ((m.run || {}).verdict || {}).exit === 0;
 
     function extreme(most) {
@@ -65,7 +74,7 @@
         const name = told[told.length - 1];
         const all = pairs
             .map((m) => ({ m, c: case_of(m, name) }))
-            .filter(({ c }) => c)
+            .filter(({ c }) => c && !c.doubt)
             .sort((a, b) => (most ? b.c.gbps - a.c.gbps : a.c.gbps - b.c.gbps));
         return all.length > 0 ? { ...all[0], name } : null;
     }
@@ -118,7 +127,7 @@
             title,
             note:
                 "The source down, the target across. The stronger the colour the better; what " +
-                "has none was not measured.",
+                `has none was not measured. ${CHANCE}${DOUBT}.`,
             choices: [
                 ["Load", mine, (value) => (name = value)],
                 ["Figure", figures.map((f) => [f, f.name]), (value) => (figure = value)],
@@ -130,11 +139,7 @@
                 columns: ["source, target", ...right(names)],
                 rows: ranks.map((s) => [
                     rank_name(s),
-                    ...ranks.map((t) => {
-                        const v = value_of(s.rank, t.rank, name, figure);
-                        const failed = (find(s.rank, t.rank) || {}).error;
-                        return v !== null ? figure.text(v) : failed ? "failed" : "";
-                    }),
+                    ...ranks.map((t) => text_of(s.rank, t.rank, name, figure)),
                 ]),
             }),
             make: ({ variable }) => {
@@ -162,8 +167,9 @@
                         inRange: { color: figure.more ? colors : colors.reverse() },
                     },
                     tooltip: {
-                        formatter: ({ value: [x, y, v] }) =>
-                            `${names[y]} to ${ranks[x].rank}: ${figure.text(v)}`,
+                        formatter: ({ value: [x, y] }) =>
+                            `${names[y]} to ${ranks[x].rank}: ` +
+                            text_of(ranks[y].rank, ranks[x].rank, name, figure),
                     },
                     series: [{ name: figure.name, type: "heatmap", data: known(), progressive: 0 }],
                 };
@@ -187,13 +193,16 @@
             of_round(round).map((m) => {
                 const c = cases_of(m)[0],
                     alone = case_of(find(m.source, m.target), load(c));
-                return { name: `${m.source} to ${m.target}`, c, alone };
+                return { name: `${m.source} to ${m.target}`, c, alone, left: m.left };
             });
+        const share = ({ left }) =>
+            left ? format.percent(100 * left.ratio) + (left.chance ? "?" : "") : "";
         const sum = () => rows().reduce((all, r) => all + r.c.gbps, 0);
         const text = () => load(rows()[0].c);
         const box = section("All at once", "What is left of each pair when the others run, too.");
         chart(box, {
             title: "Throughput, alone and with all others",
+            note: `${CHANCE}${DOUBT}, times that vary as much, or more than alone.`,
             choices: [["Round", measured.map((r) => [r, title(r)]), (value) => (round = value)]],
             describe: () =>
                 `Throughput of each source, ${title(round)}, ${text()}; together ` +
@@ -206,7 +215,7 @@
                         r.name,
                         format.gbps(r.c.gbps),
                         r.alone ? format.gbps(r.alone.gbps) : "",
-                        r.alone ? format.percent((100 * r.c.gbps) / r.alone.gbps) : "",
+                        share(r),
                     ]),
                     ["together", format.gbps(sum()), "", ""],
                 ],

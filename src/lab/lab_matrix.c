@@ -8,11 +8,13 @@
 #include "lab/lab_matrix.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "lab/lab_noise.h"
 #include "lab/lab_record.h"
 #include "lab/lab_text.h"
 #include "lab/lab_verdict.h"
@@ -45,6 +47,84 @@ static json_t *ranks_json(const struct lab_ranks *r)
     return all;
 }
 
+static const json_t *cases_of(const json_t *m)
+{
+    return json_object_get(json_object_get(m, "run"), "cases");
+}
+
+static const json_t *find_pair(const json_t *meetings, unsigned source, unsigned target)
+{
+    size_t i;
+    json_t *m;
+    json_array_foreach(meetings, i, m) if (strcmp(text(m, "kind"), "pair") == 0 &&
+                                           integer(m, "source") == source &&
+                                           integer(m, "target") == target) return m;
+    return NULL;
+}
+
+/* The case that one figure of a pair stands for: the largest, or the smallest at the least depth.
+ */
+static const json_t *pick(const json_t *m, const char *op, bool largest)
+{
+    const json_t *best = NULL;
+    size_t i;
+    json_t *c;
+    json_array_foreach(cases_of(m), i, c)
+    {
+        if (strcmp(text(c, "op"), op) != 0)
+            continue;
+        long long by = integer(c, "size") - integer(best, "size");
+        if (by == 0)
+            by = integer(c, "depth") - integer(best, "depth");
+        if (best == NULL || (largest ? by > 0 : by < 0))
+            best = c;
+    }
+    return best;
+}
+
+static bool doubtful(const json_t *c)
+{
+    return json_object_get(c, "doubt") != NULL;
+}
+
+static void set_bound(json_t *o, const char *name, double bound)
+{
+    if (bound > 0 && isfinite(bound))
+        json_object_set_new(o, name, json_real(bound));
+}
+
+/* Of a meeting that ran with all others: its throughput over its pair's alone, and whether that may
+ * be chance. None gets faster by others, so more is chance, too. NULL: one of both is not there. */
+static json_t *left_json(const json_t *meetings, const json_t *m)
+{
+    const json_t *c = json_array_get(cases_of(m), 0);
+    const json_t *pair =
+        find_pair(meetings, (unsigned)integer(m, "source"), (unsigned)integer(m, "target"));
+    const json_t *alone = pick(pair, text(c, "op"), true);
+    struct lab_figure f = lab_noise_ratio(lab_noise_throughput(c), lab_noise_throughput(alone));
+    enum lab_mark mark = lab_noise_mark(f);
+    if (mark == LAB_MARK_NONE)
+        return NULL;
+    bool chance = doubtful(c) || doubtful(alone) || mark == LAB_MARK_UNKNOWN ||
+                  f.value > 1 + LAB_NOISE_CHANGE_PERCENT / 100.0;
+    json_t *o = json_pack("{s:f,s:b}", "ratio", f.value, "chance", chance);
+    set_bound(o, "low", f.low);
+    set_bound(o, "high", f.high);
+    return o;
+}
+
+static void add_left(json_t *meetings)
+{
+    size_t i;
+    json_t *m;
+    json_array_foreach(meetings, i, m)
+    {
+        json_t *left = strcmp(text(m, "kind"), "pair") != 0 ? left_json(meetings, m) : NULL;
+        if (left != NULL)
+            json_object_set_new(m, "left", left);
+    }
+}
+
 static json_t *meetings_json(const struct lab_hub *h)
 {
     json_t *all = json_array();
@@ -60,6 +140,7 @@ static json_t *meetings_json(const struct lab_hub *h)
                                              o->error != NULL ? lab_text_json(o->error) : NULL,
                                              "run", o->record));
     }
+    add_left(all);
     return all;
 }
 
@@ -110,55 +191,67 @@ static int judge(const json_t *m, json_t *findings)
     return code;
 }
 
-/* The case that one figure of a pair stands for: the largest, or the smallest at the least depth.
- */
-static const json_t *pick(const json_t *m, const char *op, bool largest)
+/* Of the first operation. */
+static const char *first_op(const json_t *meetings)
 {
-    const json_t *best = NULL;
-    size_t i;
-    json_t *c;
-    json_array_foreach(json_object_get(json_object_get(m, "run"), "cases"), i, c)
+    size_t i, k;
+    json_t *m, *c;
+    json_array_foreach(meetings, i, m)
     {
-        if (strcmp(text(c, "op"), op) != 0)
-            continue;
-        long long by = integer(c, "size") - integer(best, "size");
-        if (by == 0)
-            by = integer(c, "depth") - integer(best, "depth");
-        if (best == NULL || (largest ? by > 0 : by < 0))
-            best = c;
+        json_array_foreach(cases_of(m), k, c)
+        {
+            if (strcmp(text(c, "op"), "tcp") != 0)
+                return text(c, "op");
+        }
     }
-    return best;
+    return "";
 }
 
+/* Among the pairs whose figures tell something. */
 static json_t *extremes(const json_t *meetings)
 {
-    const json_t *slowest = NULL, *fastest = NULL;
-    double least = 0, most = 0;
-    const char *op = NULL;
-    size_t i;
+    const json_t *slowest = NULL, *fastest = NULL, *least = NULL, *most = NULL;
+    const char *op = first_op(meetings);
+    size_t i, left_out = 0;
     json_t *m;
     json_array_foreach(meetings, i, m)
     {
-        const json_t *cases = json_object_get(json_object_get(m, "run"), "cases");
-        size_t k;
-        json_t *c;
-        json_array_foreach(cases, k, c) if (op == NULL && strcmp(text(c, "op"), "tcp") != 0) op =
-            text(c, "op");
-        const json_t *one = op != NULL ? pick(m, op, true) : NULL;
-        double gbps = number(one, "gbps");
-        if (strcmp(text(m, "kind"), "pair") != 0 || one == NULL)
+        const json_t *one = strcmp(text(m, "kind"), "pair") == 0 ? pick(m, op, true) : NULL;
+        left_out += doubtful(one);
+        if (one == NULL || doubtful(one))
             continue;
-        if (slowest == NULL || gbps < least)
-            slowest = m, least = gbps;
-        if (fastest == NULL || gbps > most)
-            fastest = m, most = gbps;
+        if (slowest == NULL || number(one, "gbps") < number(least, "gbps"))
+            slowest = m, least = one;
+        if (fastest == NULL || number(one, "gbps") > number(most, "gbps"))
+            fastest = m, most = one;
     }
     if (slowest == NULL)
-        return json_string("");
+        return json_string(left_out > 0 ? "; which pair is slowest cannot be told" : "");
+    bool apart = lab_noise_mark(lab_noise_ratio(lab_noise_throughput(most),
+                                                lab_noise_throughput(least))) == LAB_MARK_BETTER;
     return json_sprintf("; slowest pair rank %lld to %lld with %.3f Gbit/s, fastest rank %lld to "
-                        "%lld with %.3f",
-                        integer(slowest, "source"), integer(slowest, "target"), least,
-                        integer(fastest, "source"), integer(fastest, "target"), most);
+                        "%lld with %.3f%s",
+                        integer(slowest, "source"), integer(slowest, "target"),
+                        number(least, "gbps"), integer(fastest, "source"),
+                        integer(fastest, "target"), number(most, "gbps"),
+                        apart ? "" : ", no further apart than chance");
+}
+
+/* In how many meetings some case is doubtful for that reason, and what to do. */
+static void find_doubt(json_t *findings, const json_t *meetings, const char *doubt,
+                       const char *what)
+{
+    size_t i, k, some = 0;
+    json_t *m, *c;
+    json_array_foreach(meetings, i, m)
+    {
+        bool one = false;
+        json_array_foreach(cases_of(m), k, c) one |= strcmp(text(c, "doubt"), doubt) == 0;
+        some += one;
+    }
+    if (some > 0)
+        json_array_append_new(findings, json_sprintf("in %zu of %zu meetings %s", some,
+                                                     json_array_size(meetings), what));
 }
 
 static json_t *verdict_json(const json_t *meetings)
@@ -173,6 +266,12 @@ static json_t *verdict_json(const json_t *meetings)
         passed += one == 0;
         code = worse(code, one);
     }
+    find_doubt(findings, meetings, "few messages",
+               "there were cases of fewer than 10 messages, whose figures are chance (?): use more "
+               "--iterations");
+    find_doubt(findings, meetings, "no CPU",
+               "there were cases in which an end that polls had no CPU of its own, so that their "
+               "figures are the scheduler's (?): use --wait event, or more CPUs");
     const char *begin = code == LAB_EXIT_PASSED       ? "passed"
                         : code == LAB_EXIT_MISSED     ? "MISSED a threshold"
                         : code == LAB_EXIT_WRONG_DATA ? "WRONG DATA"
@@ -223,24 +322,15 @@ static double ratio_of(const json_t *c)
     return r != NULL ? json_number_value(r) : -1;
 }
 
-static const json_t *find_pair(const json_t *meetings, unsigned source, unsigned target)
-{
-    size_t i;
-    json_t *m;
-    json_array_foreach(meetings, i, m) if (strcmp(text(m, "kind"), "pair") == 0 &&
-                                           integer(m, "source") == source &&
-                                           integer(m, "target") == target) return m;
-    return NULL;
-}
-
-static void print_cell(FILE *out, const json_t *m, double value)
+/* mark: behind the figure before. */
+static void print_cell(FILE *out, char mark, const json_t *m, double value)
 {
     if (m == NULL)
-        fprintf(out, " %9s", "-");
+        fprintf(out, "%c%9s", mark, "-");
     else if (value < 0)
-        fprintf(out, " %9s", "FAILED");
+        fprintf(out, "%c%9s", mark, "FAILED");
     else
-        fprintf(out, value < 100 ? " %9.3f" : " %9.1f", value);
+        fprintf(out, value < 100 ? "%c%9.3f" : "%c%9.1f", mark, value);
 }
 
 static void print_table(FILE *out, const json_t *record, const char *op, const char *title,
@@ -259,21 +349,25 @@ static void print_table(FILE *out, const json_t *record, const char *op, const c
     for (unsigned t = 0; t < n; t++)
         fprintf(out, " %9u", t);
     for (unsigned s = 0; s < n; s++) {
+        char mark = ' ';
         fprintf(out, "\n%6u", s);
         for (unsigned t = 0; t < n; t++) {
             const json_t *pair = find_pair(meetings, s, t);
             const json_t *c = pick(pair, op, largest);
-            print_cell(out, pair, c != NULL ? figure(c) : -1);
+            print_cell(out, mark, pair, c != NULL ? figure(c) : -1);
+            mark = doubtful(c) ? '?' : ' ';
         }
+        if (mark != ' ')
+            fputc(mark, out);
     }
     fputc('\n', out);
 }
 
-/* The throughput of the same case when the pair was alone. */
-static void print_together(FILE *out, const json_t *meetings, size_t first, size_t count)
+/* Of several meetings that ran at once. Is any share chance? */
+static bool print_together(FILE *out, const json_t *meetings, size_t first, size_t count)
 {
     const json_t *m = json_array_get(meetings, first);
-    bool incast = strcmp(text(m, "kind"), "incast") == 0;
+    bool incast = strcmp(text(m, "kind"), "incast") == 0, any = false;
     double sum = 0;
     if (incast)
         fprintf(out, "all into rank %lld:", integer(m, "target"));
@@ -281,27 +375,29 @@ static void print_together(FILE *out, const json_t *meetings, size_t first, size
         fprintf(out, "each to the next:");
     for (size_t i = 0; i < count; i++) {
         m = json_array_get(meetings, first + i);
-        const json_t *c = json_array_get(json_object_get(json_object_get(m, "run"), "cases"), 0);
+        const json_t *c = json_array_get(cases_of(m), 0);
         fprintf(out, "  %lld:", integer(m, "source"));
         if (c == NULL) {
             fputs(" FAILED", out);
             continue;
         }
-        const json_t *alone = pick(
-            find_pair(meetings, (unsigned)integer(m, "source"), (unsigned)integer(m, "target")),
-            text(c, "op"), true);
+        json_t *left = left_json(meetings, m);
+        bool chance = json_is_true(json_object_get(left, "chance"));
         fprintf(out, " %.3f", number(c, "gbps"));
-        if (alone != NULL && number(alone, "gbps") > 0)
-            fprintf(out, " (%.0f %% of alone)", 100 * number(c, "gbps") / number(alone, "gbps"));
+        if (left != NULL)
+            fprintf(out, " (%.0f %% of alone%s)", 100 * number(left, "ratio"), chance ? "?" : "");
+        any |= chance;
+        json_decref(left);
         sum += number(c, "gbps");
     }
     fprintf(out, "  sum %.3f\n", sum);
+    return any;
 }
 
 static void print_rounds(FILE *out, const json_t *meetings)
 {
     size_t n = json_array_size(meetings);
-    bool titled = false;
+    bool titled = false, chance = false;
     for (size_t i = 0, count; i < n; i += count) {
         const json_t *m = json_array_get(meetings, i);
         for (count = 1; i + count < n && integer(json_array_get(meetings, i + count), "round") ==
@@ -309,15 +405,18 @@ static void print_rounds(FILE *out, const json_t *meetings)
             count++;
         if (strcmp(text(m, "kind"), "pair") == 0)
             continue;
-        const json_t *c = json_array_get(json_object_get(json_object_get(m, "run"), "cases"), 0);
+        const json_t *c = json_array_get(cases_of(m), 0);
         char size[24];
         if (c != NULL && !titled)
             fprintf(out, "\nAll at once, %s of %s at depth %lld, Gbit/s by each source's clock:\n",
                     text(c, "op"), lab_report_bytes((uint64_t)integer(c, "size"), size),
                     integer(c, "depth"));
         titled = titled || c != NULL;
-        print_together(out, meetings, i, count);
+        chance |= print_together(out, meetings, i, count);
     }
+    if (chance)
+        fprintf(out, "?: chance: few messages, times that vary as much, no CPU of its own for an "
+                     "end that polls; or more than alone, which others cannot be the cause of.\n");
 }
 
 int lab_matrix_write(const json_t *record, FILE *out)

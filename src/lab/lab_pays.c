@@ -19,7 +19,6 @@
 #include "lab/lab_verdict.h"
 
 enum { MEASURES = 3, MAX_PIECES = 3, TEXT_BYTES = 2048 };
-enum { LEAST_MESSAGES = 10 }; /* of fewer a median is chance */
 
 /* All are better when larger. */
 static const struct measure {
@@ -327,8 +326,8 @@ static struct sorted sort_out(const struct lab_settings *s, const struct lab_run
     for (unsigned i = 0; i < run->count; i++) {
         const struct lab_result *r = &run->results[i];
         bool compared = has_baseline(run, r);
-        bool few = compared && (r->c.iterations < LEAST_MESSAGES ||
-                                lab_verdict_baseline(run, r)->c.iterations < LEAST_MESSAGES);
+        bool few =
+            compared && (lab_verdict_few(r) || lab_verdict_few(lab_verdict_baseline(run, r)));
         bool starved = compared && !few && lab_verdict_starved(s, r);
         x.cases += compared;
         x.few += few;
@@ -342,7 +341,7 @@ static void add_left_out(char text[TEXT_BYTES], const struct sorted *x)
 {
     if (x->few > 0)
         add(text, "; %u of %u cases are left out, which had fewer than %u messages", x->few,
-            x->cases, LEAST_MESSAGES);
+            x->cases, LAB_VERDICT_LEAST_MESSAGES);
     if (x->starved > 0)
         add(text, "; %u of %u cases are left out, where an end that polls had no CPU of its own",
             x->starved, x->cases);
@@ -355,7 +354,7 @@ static void add_untold(char text[TEXT_BYTES], const struct sorted *x)
         add(text,
             "%u of %u cases that have a baseline had fewer than %u messages, which tell of chance; "
             "use more --iterations",
-            x->few, x->cases, LEAST_MESSAGES);
+            x->few, x->cases, LAB_VERDICT_LEAST_MESSAGES);
     if (x->starved > 0)
         add(text,
             "%sin %u of %u cases that have a baseline an end that polls had no CPU of its own, so "

@@ -121,6 +121,9 @@ static json_t *case_json(const struct lab_end *e, const struct lab_run *run,
     json_object_set_new(o, "offset", json_integer((json_int_t)r->c.offset));
     if (r->batches.count > 0)
         json_object_set_new(o, "batches_ns", batches_json(r));
+    const char *doubt = lab_verdict_doubt(s, r);
+    if (doubt != NULL)
+        json_object_set_new(o, "doubt", json_string(doubt));
     if (r->c.near != LAB_ANYWHERE)
         json_object_set_new(o, "numa", json_string(lab_near_name(r->c.near)));
     if (r->queue_pairs != NULL) {

@@ -333,6 +333,18 @@ bool lab_verdict_starved(const struct lab_settings *s, const struct lab_result *
     return had > 0 && had < CPU_LIMIT_PERCENT;
 }
 
+bool lab_verdict_few(const struct lab_result *r)
+{
+    return r->c.iterations < LAB_VERDICT_LEAST_MESSAGES;
+}
+
+const char *lab_verdict_doubt(const struct lab_settings *s, const struct lab_result *r)
+{
+    if (lab_verdict_few(r))
+        return "few messages";
+    return r->c.op != LAB_TCP && lab_verdict_starved(s, r) ? "no CPU" : NULL;
+}
+
 static void look_for_cpu(const struct lab_settings *s, const struct lab_result *r,
                          struct starved *x)
 {

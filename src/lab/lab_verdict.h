@@ -47,6 +47,11 @@ unsigned lab_verdict_part_percent(const json_t *side, enum lab_part part);
 unsigned lab_verdict_cpu_percent(const json_t *side);
 /* Did an end that polls have no CPU of its own? Its figures are then the scheduler's. */
 bool lab_verdict_starved(const struct lab_settings *s, const struct lab_result *r);
+/* Had it so few messages that a median of them is chance? */
+enum { LAB_VERDICT_LEAST_MESSAGES = 10 };
+bool lab_verdict_few(const struct lab_result *r);
+/* "few messages" or "no CPU": why its figures tell little; NULL: no reason is known. */
+const char *lab_verdict_doubt(const struct lab_settings *s, const struct lab_result *r);
 /* Faults of the data on both ends. */
 uint64_t lab_verdict_faults(const struct lab_result *r);
 

@@ -105,6 +105,21 @@ def four():
                  "Median latency in us of write, 64B at depth 1", "each to the next:",
                  "all into rank 3:", "Verdict: passed; 28 of 28 meetings passed; slowest pair"):
         demand(text in out, f"no '{text}' in:\n{out}")
+    for m in record["meetings"]:
+        left = m.get("left")
+        demand((left is None) == (m["kind"] == "pair"), f"{m['kind']}: {left}")
+        demand(left is None or left["ratio"] > 0, f"{left}")
+        demand(not any("doubt" in c for c in m["run"]["cases"]), "doubt of 20 messages")
+
+
+def few():
+    """What is left of a pair is no figure of five messages; nor is one pair slower than another."""
+    record, out = measured((2, [*SMALL, "--iterations", "5"]))
+    for text in (" % of alone?)", "?: chance: few messages", "which pair is slowest cannot be told",
+                 "in 4 of 4 meetings there were cases of fewer than 10 messages"):
+        demand(text in out, f"no '{text}' in:\n{out}")
+    left = [m["left"]["chance"] for m in record["meetings"] if m["kind"] == "ring"]
+    demand(left == [True, True] and record["verdict"]["passed"], f"{left} {record['verdict']}")
 
 
 def datagrams():
@@ -400,6 +415,7 @@ def cases(tap):
     e2e.need("mpirun")
     one = tap.run
     one("four", four)
+    one("few", few)
     one("datagrams", datagrams)
     one("teams", teams)
     one("teams_ipv4_only", teams_ipv4_only)

@@ -34,6 +34,28 @@ static json_t *run_json(uint64_t write_ns)
     return record;
 }
 
+static json_t *case_of(struct made *m, unsigned number, const char *op)
+{
+    size_t i;
+    json_t *c;
+    json_array_foreach(json_object_get(m->hub.outcomes[number].record, "cases"), i, c)
+    {
+        if (strcmp(json_string_value(json_object_get(c, "op")), op) == 0)
+            return c;
+    }
+    fail_msg("no %s in meeting %u", op, number);
+    return NULL;
+}
+
+/* Batches that take as long as another, or in turn so many percent more. */
+static void set_batches(json_t *c, unsigned more_percent)
+{
+    json_t *all = json_array();
+    for (unsigned i = 0; i < 16; i++)
+        json_array_append_new(all, json_integer(1000 + (i % 2 ? 10 * (int)more_percent : 0)));
+    json_object_set_new(c, "batches_ns", all);
+}
+
 /* Every pair takes as long as all others, all at once four times as long. */
 static int setup(void **state)
 {
@@ -51,6 +73,7 @@ static int setup(void **state)
     for (unsigned i = 0; i < m->schedule.meeting_count; i++) {
         unsigned kind = m->schedule.rounds[m->schedule.meetings[i].round].kind;
         m->hub.outcomes[i].record = run_json(kind == LAB_ROUND_PAIRS ? 5000 : 20000);
+        set_batches(case_of(m, i, "write"), 0);
         if (kind == LAB_ROUND_PAIRS)
             continue;
         json_t *cases = json_object_get(m->hub.outcomes[i].record, "cases");
@@ -76,17 +99,31 @@ static int teardown(void **state)
     return 0;
 }
 
-static void has(const json_t *record, const char *const *wanted, unsigned count)
+static char *print(const json_t *record)
 {
     char *text = NULL;
     size_t bytes;
     FILE *f = open_memstream(&text, &bytes);
     assert_int_equal(lab_matrix_write(record, f), 0);
     fclose(f);
+    return text;
+}
+
+static void has(const json_t *record, const char *const *wanted, unsigned count)
+{
+    char *text = print(record);
     for (unsigned i = 0; i < count; i++)
         if (strstr(text, wanted[i]) == NULL)
             fail_msg("no '%s' in:\n%s", wanted[i], text);
     free(text);
+}
+
+static bool said(const json_t *record, const char *what)
+{
+    char *text = print(record);
+    bool found = strstr(text, what) != NULL;
+    free(text);
+    return found;
 }
 
 static int exit_of(const json_t *record)
@@ -111,11 +148,97 @@ static void lab_matrix_write__all_well(void **state)
         "each to the next:  0: 0.400 (25 % of alone)  1: 0.400 (25 % of alone)",
         "all into rank 2:  0: 0.400 (25 % of alone)  1: 0.400 (25 % of alone)  sum 0.800\n",
         "Verdict: passed; 15 of 15 meetings passed; slowest pair rank ",
+        ", no further apart than chance\n",
     };
     json_t *record = lab_matrix_make(&m->hub, NULL);
     has(record, wanted, sizeof(wanted) / sizeof(wanted[0]));
+    assert_false(said(record, "?"));
     assert_int_equal(exit_of(record), 0);
     assert_null(json_object_get(record, "error"));
+    json_decref(record);
+}
+
+static bool chance(const json_t *record, unsigned meeting)
+{
+    const json_t *m = json_array_get(json_object_get(record, "meetings"), meeting);
+    const json_t *left = json_object_get(m, "left");
+    assert_non_null(left);
+    return json_is_true(json_object_get(left, "chance"));
+}
+
+/* What is left of a pair is marked where it tells of nothing but chance. */
+static void lab_matrix_make__chance(void **state)
+{
+    struct made *m = *state;
+    static const struct {
+        const char *doubt, *alone_doubt;
+        int percent; /* of its batches; -1: none */
+        double gbps; /* alone it is 1.6 */
+        bool chance;
+    } rows[] = {
+        {NULL,           NULL,           0,   0.4,  false},
+        {NULL,           NULL,           0,   1.6,  false},
+        {NULL,           NULL,           50,  0.4,  false},
+        {NULL,           NULL,           0,   1.7,  true },
+        {NULL,           NULL,           50,  1.7,  true },
+        {NULL,           NULL,           0,   13.0, true },
+        {NULL,           NULL,           -1,  0.4,  true },
+        {NULL,           NULL,           900, 1.4,  true },
+        {"few messages", NULL,           0,   0.4,  true },
+        {"no CPU",       NULL,           0,   0.4,  true },
+        {NULL,           "few messages", 0,   0.4,  true },
+        {NULL,           "no CPU",       0,   1.6,  true },
+    };
+    const struct lab_meeting *all = m->schedule.meetings;
+    unsigned ring = 6, pair = 0; /* the first behind six pairs, and its own */
+    while (all[pair].source != all[ring].source || all[pair].target != all[ring].target)
+        pair++;
+    assert_true(pair < ring);
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        json_t *c = case_of(m, ring, "write"), *alone = case_of(m, pair, "write");
+        json_object_del(c, "doubt");
+        json_object_del(c, "batches_ns");
+        json_object_del(alone, "doubt");
+        if (rows[i].doubt != NULL)
+            json_object_set_new(c, "doubt", json_string(rows[i].doubt));
+        if (rows[i].alone_doubt != NULL)
+            json_object_set_new(alone, "doubt", json_string(rows[i].alone_doubt));
+        if (rows[i].percent >= 0)
+            set_batches(c, (unsigned)rows[i].percent);
+        json_object_set_new(c, "gbps", json_real(rows[i].gbps));
+        json_t *record = lab_matrix_make(&m->hub, NULL);
+        if (chance(record, ring) != rows[i].chance)
+            fail_msg("row %u", i);
+        assert_int_equal(said(record, "% of alone?)"), rows[i].chance);
+        assert_int_equal(said(record, "?: chance: few messages"), rows[i].chance);
+        assert_int_equal(exit_of(record), 0);
+        bool doubt = rows[i].doubt != NULL || rows[i].alone_doubt != NULL;
+        assert_int_equal(said(record, "in 1 of 15 meetings there were cases"), doubt);
+        assert_int_equal(said(record, "1.600?"), rows[i].alone_doubt != NULL);
+        json_decref(record);
+    }
+}
+
+/* Pairs that tell nothing are not called the slowest. */
+static void lab_matrix_make__extremes(void **state)
+{
+    struct made *m = *state;
+    json_t *slow = case_of(m, 2, "write");
+    json_object_set_new(slow, "gbps", json_real(0.1));
+    json_t *record = lab_matrix_make(&m->hub, NULL);
+    assert_true(said(record, "with 0.100 Gbit/s, fastest rank "));
+    assert_false(said(record, "no further apart"));
+    json_decref(record);
+    json_object_set_new(slow, "doubt", json_string("no CPU"));
+    record = lab_matrix_make(&m->hub, NULL);
+    assert_true(said(record, "with 1.600 Gbit/s, fastest rank "));
+    assert_true(said(record, "no further apart than chance"));
+    json_decref(record);
+    for (unsigned i = 0; i < 6; i++)
+        json_object_set_new(case_of(m, i, "write"), "doubt", json_string("few messages"));
+    record = lab_matrix_make(&m->hub, NULL);
+    assert_true(said(record, "; which pair is slowest cannot be told\n"));
+    assert_false(said(record, "fastest"));
     json_decref(record);
 }
 
@@ -188,6 +311,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(lab_matrix_write__all_well, setup, teardown),
+        cmocka_unit_test_setup_teardown(lab_matrix_make__chance, setup, teardown),
+        cmocka_unit_test_setup_teardown(lab_matrix_make__extremes, setup, teardown),
         cmocka_unit_test_setup_teardown(lab_matrix_make__verdicts, setup, teardown),
         cmocka_unit_test_setup_teardown(lab_matrix_make__broken_off, setup, teardown),
         cmocka_unit_test_setup_teardown(lab_matrix_write__full, setup, teardown),
