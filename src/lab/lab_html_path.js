@@ -278,6 +278,7 @@ const lab_path = (() => {
         const path = () => paths[at];
         const show_walk = () => {
             walk.replaceChildren();
+            if (path().wait) walk.append(el("p", { class: "note", text: `${path().wait.says}.` }));
             table(walk, {
                 caption: `The walk: ${title_of(path())}`,
                 columns: [

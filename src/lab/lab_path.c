@@ -458,6 +458,32 @@ static json_t *step_json(const struct step *s, unsigned number, long long since_
     return o;
 }
 
+/* Where most of the time passes while nobody does anything: what does not belong to the steps is
+ * not to be taken for their cost. NULL: it does not. */
+static json_t *longest_wait(const struct walk *w)
+{
+    enum { LEAST_NS = 1000000 };
+    long long over_ns = w->steps > 0 ? w->step[0].end_ns : 0, most_ns = 0;
+    unsigned before = 0;
+    for (unsigned i = 1; i < w->steps; i++) {
+        const struct step *s = &w->step[i];
+        if (s->begin_ns - over_ns > most_ns) {
+            most_ns = s->begin_ns - over_ns;
+            before = i + 1;
+        }
+        over_ns = s->end_ns > over_ns ? s->end_ns : over_ns;
+    }
+    if (most_ns < LEAST_NS || 2 * most_ns < over_ns - w->step[0].begin_ns)
+        return NULL;
+    return json_pack(
+        "{s:i,s:I,s:o}", "before", (int)before, "ns", (json_int_t)most_ns, "says",
+        json_sprintf("Most of the time, %.1f us, passes before step %u: the %s waits there, for a "
+                     "CPU (an end that polls needs one of its own: use --wait event, or more "
+                     "CPUs), for a timer, or for the network",
+                     (double)most_ns / 1e3, before,
+                     w->step[before - 1].target ? "target" : "source"));
+}
+
 json_t *lab_path_make(enum lab_op op, enum lab_transport transport, uint32_t size,
                       const json_t *source, const json_t *target, bool two_clocks)
 {
@@ -490,10 +516,11 @@ json_t *lab_path_make(enum lab_op op, enum lab_transport transport, uint32_t siz
         json_array_append_new(
             steps, step_json(&w->step[i], i + 1, w->step[i].target ? there_ns : here_ns));
     }
+    json_t *wait = two_clocks ? NULL : longest_wait(w);
     free(w);
-    return json_pack("{s:s,s:s,s:I,s:b,s:i,s:o}", "op", lab_op_name(op), "transport",
+    return json_pack("{s:s,s:s,s:I,s:b,s:i,s:o,s:o*}", "op", lab_op_name(op), "transport",
                      lab_transport_name(transport), "size", (json_int_t)size, "packets", packets,
-                     "clocks", two_clocks ? 2 : 1, "steps", steps);
+                     "clocks", two_clocks ? 2 : 1, "steps", steps, "wait", wait);
 }
 
 static const char *text(const json_t *o, const char *name)
@@ -557,6 +584,8 @@ int lab_path_write(const json_t *path, FILE *out)
                 "\nA packet's time is when it was given to the kernel, or had come from it.\n");
     else
         fprintf(out, "\nPackets are not shown: this NIC writes no capture.\n");
+    if (json_object_get(path, "wait") != NULL)
+        fprintf(out, "%s.\n", text(json_object_get(path, "wait"), "says"));
     draw(out, steps);
     if (fflush(out) != 0)
         return errno != 0 ? -errno : -EIO;

@@ -84,6 +84,26 @@ static bool choose(struct lab_rig *r, struct ibv_device **list, const char *name
     return false;
 }
 
+/* error: why one did not open, or 0. */
+static void tell_not_found(struct ibv_device **list, const char *wanted, int error,
+                           char message[LAB_MESSAGE_BYTES])
+{
+    char there[LAB_MESSAGE_BYTES / 2] = "";
+    size_t used = 0;
+    for (unsigned i = 0; list[i] != NULL && used < sizeof(there); i++)
+        used += (size_t)snprintf(there + used, sizeof(there) - used, "%s%s", i > 0 ? ", " : "",
+                                 ibv_get_device_name(list[i]));
+    const char *why = error == 0            ? ""
+                      : error == EADDRINUSE ? "another user holds UDP port 4791"
+                      : error == EMFILE || error == ENFILE
+                          ? "too many files are open, see ulimit -n"
+                          : strerror(error);
+    bool any = wanted[0] == '\0';
+    snprintf(message, LAB_MESSAGE_BYTES, "%s%s%s can be opened and has an active port, of %s%s%s",
+             any ? "no RDMA device" : "device: no '", wanted, any ? "" : "' that", there,
+             error == 0 ? "" : "; opening failed: ", why);
+}
+
 static int open_device(struct lab_rig *r, const struct lab_settings *s, const uint8_t *own,
                        char message[LAB_MESSAGE_BYTES])
 {
@@ -99,19 +119,10 @@ static int open_device(struct lab_rig *r, const struct lab_settings *s, const ui
         choose(r, list, s->device, own, &error) || choose(r, list, s->device, NULL, &error);
     if (found)
         snprintf(r->name, sizeof(r->name), "%s", ibv_get_device_name(r->context->device));
+    else
+        tell_not_found(list, s->device, error, message);
     ibv_free_device_list(list);
-    if (found)
-        return 0;
-    snprintf(message, LAB_MESSAGE_BYTES, "%s%s%s%s%s",
-             s->device[0] != '\0' ? "device: no '"
-                                  : "no RDMA device can be opened and has an active port",
-             s->device, s->device[0] != '\0' ? "' that can be opened and has an active port" : "",
-             error == 0 ? "" : "; opening failed: ",
-             error == 0                           ? ""
-             : error == EADDRINUSE                ? "another user holds UDP port 4791"
-             : error == EMFILE || error == ENFILE ? "too many files are open, see ulimit -n"
-                                                  : strerror(error));
-    return -ENODEV;
+    return found ? 0 : -ENODEV;
 }
 
 static int take_gid(struct lab_rig *r, const struct lab_settings *s,

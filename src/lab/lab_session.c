@@ -227,6 +227,22 @@ static int open_rig(struct lab_end *e)
     return error;
 }
 
+/* Found out before anything is measured. */
+static int check_datagrams(struct lab_end *e)
+{
+    const struct lab_settings *s = &e->settings;
+    uint32_t mtu = lab_rig_mtu_bytes(e->rig.port_attr.active_mtu);
+    for (unsigned i = 0; i < s->sizes.count; i++) {
+        if (s->transport != LAB_UD || s->sizes.value[i] <= mtu)
+            continue;
+        snprintf(e->message, sizeof(e->message),
+                 "size: %u bytes are more than a datagram, whose limit is the MTU of %s, %u",
+                 s->sizes.value[i], e->rig.name, mtu);
+        return -EMSGSIZE;
+    }
+    return 0;
+}
+
 /* All messages of all cases, sent twice each, and headers and what is said beside them. */
 static uint64_t capture_bytes(const struct lab_settings *s)
 {
@@ -248,6 +264,8 @@ static int get_ready(struct lab_end *e)
         error = lab_trace_start(&e->trace, capture_bytes(&e->settings), e->message);
     if (error == 0)
         error = open_rig(e);
+    if (error == 0)
+        error = check_datagrams(e);
     if (error == 0 && e->settings.baseline != 0)
         error = e->serving ? accept_data(e) : open_data(e);
     return error;
@@ -365,12 +383,6 @@ static int open_queue(struct lab_end *e, const struct lab_case *c, struct lab_qu
         .shared = e->serving && c->way == LAB_SHARED_POOL,
         .inlined = !e->serving && c->way == LAB_INLINE ? c->size : 0,
     };
-    if (plan.transport == LAB_UD && c->size > lab_rig_mtu_bytes(e->rig.port_attr.active_mtu)) {
-        snprintf(e->message, sizeof(e->message),
-                 "size: %u bytes are more than a datagram, whose limit is the MTU of %s, %u",
-                 c->size, e->rig.name, lab_rig_mtu_bytes(e->rig.port_attr.active_mtu));
-        return -EMSGSIZE;
-    }
     if (c->op == LAB_ATOMIC && e->rig.device.atomic_cap == IBV_ATOMIC_NONE) {
         snprintf(e->message, sizeof(e->message), "op: %s has no atomics", e->rig.name);
         return -EOPNOTSUPP;

@@ -376,14 +376,15 @@ def every_option_documented():
 def unavailable():
     gone = os.path.join(folder(), "none", "file")
     for words, says in (
-        (["local", "--device", "vb_none"], "device: no 'vb_none'"),
+        (["local", "--device", "vb_none"], "device: no 'vb_none' that can be opened and has an "
+         "active port, of vb_"),
         (["local", "--json", gone], f"--json: cannot write '{gone}'"),
-        (["local", "--transport", "ud", "--size", "64KiB"], "more than a datagram"),
+        (["local", "--transport", "ud", "--size", "64,64KiB"], "65536 bytes are more than a datagram"),
         (["local", "--gid-index", "200"], "gid-index: "),
         (["run", "--peer", "127.0.0.1", "--key", gone], f"key: cannot read '{gone}'"),
     ):
-        _, err = lab(*words, status=69)
-        demand(says in err, f"{words}: {err}")
+        out, err = lab(*words, status=69)
+        demand(says in err and out == "", f"{words}: {err}{out}")
 
 
 def disk_full():

@@ -180,12 +180,12 @@ def dates():
 
 def broken_off():
     """What a run has come to before it broke off is kept, and shown again with the reason."""
-    words = ["--op", "send", "--transport", "ud", "--size", "64,8KiB"]  # the second is no datagram
-    _, err = lab("local", *QUICK, *words, status=69)
-    reason = "8192 bytes are more than a datagram"
+    words = ["--op", "send", "--transport", "ud", "--timeout", "1s"]  # only TCP comes through
+    _, err = lab("local", *QUICK, *words, status=69, env={"VERBENA_FAULT": "drop=100%"})
+    reason = "nothing moves: send of 64 bytes at depth 1 stands at message 0"
     demand(reason in err, err)
     out, _ = history("last")
-    demand("send + application ack" in out and "Verdict" not in out, out)
+    demand("tcp + application ack" in out and "Verdict" not in out, out)
     demand(reason in out.rpartition("\nThe run broke off: ")[2], out)
     out, _ = history()
     demand("broke off" in out.splitlines()[-1] and reason in out, out)

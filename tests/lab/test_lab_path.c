@@ -306,6 +306,43 @@ static void lab_path_make__two_clocks_of_other_nics(void **state)
     json_decref(path);
 }
 
+/* Half of the time and a millisecond at the least. Of two clocks nobody knows. */
+static void lab_path_make__longest_wait(void **state)
+{
+    (void)state;
+    static const struct {
+        long long told, acknowledged; /* in us; posting takes from 1 to 3 */
+        unsigned before;              /* step; 0: there is none */
+        const char *who;
+    } rows[] = {
+        {100,  200,   0, NULL    },
+        {900,  950,   0, NULL    },
+        {1000, 1001,  0, NULL    },
+        {1003, 1100,  2, "target"},
+        {3000, 4000,  2, "target"},
+        {3000, 7000,  3, "source"},
+        {3000, 90000, 3, "source"},
+        {5000, 10003, 3, "source"},
+    };
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        json_t *from =
+            json_pack("{s:{s:I,s:I,s:I}}", "points", "post", (json_int_t)1000, "posted",
+                      (json_int_t)3000, "acknowledged", (json_int_t)(1000 * rows[i].acknowledged));
+        json_t *to = json_pack("{s:{s:I}}", "points", "told", (json_int_t)(1000 * rows[i].told));
+        json_t *path = lab_path_make(LAB_WRITE, LAB_RC, 8, from, to, false);
+        const json_t *wait = json_object_get(path, "wait");
+        assert_int_equal(json_integer_value(json_object_get(wait, "before")), rows[i].before);
+        if (rows[i].who != NULL)
+            assert_non_null(strstr(json_string_value(json_object_get(wait, "says")), rows[i].who));
+        json_decref(path);
+        path = lab_path_make(LAB_WRITE, LAB_RC, 8, from, to, true);
+        assert_null(json_object_get(path, "wait"));
+        json_decref(path);
+        json_decref(from);
+        json_decref(to);
+    }
+}
+
 /* The target is a peer: nothing that it tells breaks us. */
 static void lab_path_make__nonsense(void **state)
 {
@@ -362,6 +399,7 @@ int main(void)
         cmocka_unit_test(lab_path_make__what_a_send_is),
         cmocka_unit_test(lab_path_make__two_clocks),
         cmocka_unit_test(lab_path_make__two_clocks_of_other_nics),
+        cmocka_unit_test(lab_path_make__longest_wait),
         cmocka_unit_test(lab_path_make__nonsense),
         cmocka_unit_test(lab_path_write__walk_and_timeline),
     };
