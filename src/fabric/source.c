@@ -514,7 +514,7 @@ void source_free(struct fabric *f)
 void source_result(const struct fabric *f, uint32_t flow, struct fabric_flow_result *out)
 {
     const struct flow *w = &f->flow[flow];
-    *out = (struct fabric_flow_result){.start_ps = w->start_ps,
+    *out = (struct fabric_flow_result){.start_ps = w->started ? w->start_ps : FABRIC_NEVER,
                                        .fct_ps = w->fct_ps,
                                        .retries = w->retries,
                                        .cnps = w->cnps,

@@ -89,13 +89,14 @@ bool reader_fail(struct reader *r, const struct field *f, const char *format, ..
     va_start(args, format);
     vsnprintf(what, sizeof(what), format, args);
     va_end(args);
+    const char *field = f->path[0] != '\0' ? f->path : "scenario";
     if (f->set != NULL)
         snprintf(r->error->text, sizeof(r->error->text), "--set %s: %s", f->path, what);
     else if (f->node != NULL)
         snprintf(r->error->text, sizeof(r->error->text), "%s:%zu: %s: %s", r->path,
-                 f->node->start_mark.line + 1, f->path, what);
+                 f->node->start_mark.line + 1, field, what);
     else
-        snprintf(r->error->text, sizeof(r->error->text), "%s: %s: %s", r->path, f->path, what);
+        snprintf(r->error->text, sizeof(r->error->text), "%s: %s: %s", r->path, field, what);
     return false;
 }
 
@@ -284,8 +285,6 @@ static bool check_keys(struct reader *r, const struct field *f, const char *keys
     for (yaml_node_pair_t *p = f->node->data.mapping.pairs.start; p < top; p++) {
         struct field key = {.node = yaml_document_get_node(&r->doc, p->key)};
         memcpy(key.path, f->path, sizeof(key.path));
-        if (f->path[0] == '\0')
-            snprintf(key.path, sizeof(key.path), "scenario");
         if (key.node->type != YAML_SCALAR_NODE)
             return reader_fail(r, &key, "a name is expected: %s", keys);
         if (!one_of(keys, scalar(key.node), &which) && !of_some_kind(others, scalar(key.node)))

@@ -85,16 +85,19 @@ static void end__one_flow(void **state)
     bench_contains(text, "\"link_hops\": 4\n}\n");
 }
 
-/* A flow that does not finish has no time; pauses are rows. */
+/* A flow that does not finish has no time, one that has not started by the limit no start; pauses
+ * are rows. */
 static void end__unfinished_and_paused(void **state)
 {
     (void)state;
     run_text("topology: {shape: star, hosts: 3}\nhosts: {nic: none}\nlimit: 200us\nswitches: "
              "{buffer: 400KB, ecn: "
              "{kmin: 10KB}}\n"
-             "workload: [{op: incast, to: h2, bytes: 2MB}]\n",
+             "workload: [{op: incast, to: h2, bytes: 2MB}, {op: flow, from: h0, to: h1, bytes: "
+             "1000, start: 201us}]\n",
              FABRIC_LIMIT);
     bench_contains(content("flows.csv"), "\n1,1,2,3,2000000,0,,,0,");
+    bench_contains(text, "\n2,0,1,3,1000,,,,0,0\n");
     content("pfc.csv");
     bench_contains(text, ",3,pause,65535\n");
     bench_contains(text, ",3,resume,0\n");

@@ -124,11 +124,11 @@ static void read__mistakes(void **state)
     static const struct {
         const char *text, *message;
     } rows[] = {
-        {"",                                                                       "text.yaml: : the file is empty"                  },
+        {"",                                                                       "text.yaml: scenario: the file is empty"          },
         {"a: [",                                                                   "text.yaml:2: "                                   },
         {"[1]",                                                                    "fields are expected: name profile seed"          },
-        {STAR,                                                                     "'workload' is missing"                           },
-        {WORK,                                                                     "'topology' is missing"                           },
+        {STAR,                                                                     "text.yaml:1: scenario: 'workload' is missing"    },
+        {WORK,                                                                     "text.yaml:1: scenario: 'topology' is missing"    },
         {"topology: {hosts: 4}\n" WORK,                                            "text.yaml:1: topology: 'shape' is missing"       },
         {"topology:\n  shape: tsar\n" WORK,
          "text.yaml:2: topology.shape: 'tsar' is unknown; one of these is expected: star"                                            },
