@@ -582,3 +582,54 @@ void reader_note_priorities(struct reader *r, const struct field *f, uint8_t mas
     snprintf(text + n, sizeof(text) - n, "]");
     reader_note_word(r, f, text);
 }
+
+uint64_t reader_get_quantity(struct reader *r, const struct field *f, const char *key,
+                             enum quantity_kind kind, uint64_t least, uint64_t most,
+                             uint64_t fallback)
+{
+    struct field value;
+    reader_get(r, f, key, &value);
+    return reader_quantity(r, &value, kind, least, most, fallback);
+}
+
+uint32_t reader_get_count(struct reader *r, const struct field *f, const char *key, uint32_t least,
+                          uint32_t most, uint32_t fallback)
+{
+    return (uint32_t)reader_get_quantity(r, f, key, QUANTITY_COUNT, least, most, fallback);
+}
+
+uint64_t reader_get_bytes(struct reader *r, const struct field *f, const char *key, uint64_t most,
+                          uint64_t fallback)
+{
+    return reader_get_quantity(r, f, key, QUANTITY_BYTES, 0, most, fallback);
+}
+
+uint64_t reader_get_time(struct reader *r, const struct field *f, const char *key, uint64_t most,
+                         uint64_t fallback)
+{
+    return reader_get_quantity(r, f, key, QUANTITY_TIME, 0, most, fallback);
+}
+
+uint32_t reader_get_node(struct reader *r, const struct field *f, const char *key,
+                         const struct scenario *s, const char *kind)
+{
+    struct field value;
+    reader_get(r, f, key, &value);
+    const char *name = reader_text(r, &value);
+    if (r->failed)
+        return 0;
+    if (name == NULL) {
+        reader_fail(r, f, "'%s' is missing, the name of a %s is expected", key, kind);
+        return 0;
+    }
+    uint32_t node = scenario_find_node(s, name);
+    bool other = node != UINT32_MAX && strcmp(kind, "node") != 0 &&
+                 (s->is_switch[node] != 0) != (strcmp(kind, "switch") == 0);
+    if (node == UINT32_MAX || other) {
+        reader_fail(r, &value, "there is no %s '%s'; the name of a %s is expected", kind, name,
+                    kind);
+        return 0;
+    }
+    reader_note_text(r, &value, name);
+    return node;
+}

@@ -99,6 +99,19 @@ unsigned reader_choice(struct reader *r, const struct field *f, const char *word
 /* A list of priorities as a mask. Whoever asked records what it came to. */
 uint8_t reader_priorities(struct reader *r, const struct field *f, uint8_t fallback);
 void reader_note_priorities(struct reader *r, const struct field *f, uint8_t mask);
+/* Of a key at once. */
+uint64_t reader_get_quantity(struct reader *r, const struct field *f, const char *key,
+                             enum quantity_kind kind, uint64_t least, uint64_t most,
+                             uint64_t fallback);
+uint32_t reader_get_count(struct reader *r, const struct field *f, const char *key, uint32_t least,
+                          uint32_t most, uint32_t fallback);
+uint64_t reader_get_bytes(struct reader *r, const struct field *f, const char *key, uint64_t most,
+                          uint64_t fallback);
+uint64_t reader_get_time(struct reader *r, const struct field *f, const char *key, uint64_t most,
+                         uint64_t fallback);
+/* The number of a node by its name. kind: host, switch, or node, which is either. */
+uint32_t reader_get_node(struct reader *r, const struct field *f, const char *key,
+                         const struct scenario *s, const char *kind);
 bool reader_fail(struct reader *r, const struct field *f, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -270,7 +270,9 @@ bool scenario_make(struct scenario *s, const char *path, struct fabric **out,
         return fail(e, topology, s->topology_line, "topology",
                     "there is no link, one for each host is expected");
     if (s->flows == 0)
-        return fail(e, path, s->line, "workload", "there is no flow, one is expected");
+        return fail(e, path, s->line, "workload",
+                    "there is no flow, one is expected; of poisson, which may draw none, a longer "
+                    "duration or more load");
     if (!check_links(s, topology, e))
         return false;
     int rc = fabric_create(&s->config, &s->topology, s->flow, s->flows, out, &bad);
@@ -288,8 +290,40 @@ bool scenario_make(struct scenario *s, const char *path, struct fabric **out,
     return fail(e, path, 0, "scenario", "it cannot be made: %s", strerror(-rc));
 }
 
+/* Of the priorities that may be dropped, the largest packet that a flow has; 0: none. */
+static uint64_t most_lossy_bytes(const struct scenario *s)
+{
+    const struct fabric_switches *c = &s->config.switches;
+    uint64_t most = 0, payload = s->config.hosts.payload_bytes;
+    for (uint32_t i = 0; i < s->flows; i++)
+        if (((c->lossless | c->control) >> s->flow[i].priority & 1) == 0 && s->flow[i].bytes > most)
+            most = s->flow[i].bytes;
+    if (most == 0)
+        return 0;
+    return (most < payload ? most : payload) + s->config.hosts.header_bytes;
+}
+
+static void warn_of_room(const struct scenario *s, const struct fabric *f, FILE *out)
+{
+    uint64_t frame = most_lossy_bytes(s);
+    for (uint32_t i = 0; i < fabric_ports(f); i++) {
+        uint64_t kmax, room;
+        struct fabric_port_result port;
+        fabric_port_result(f, i, 0, &port);
+        fabric_thresholds(f, i, &kmax, &room);
+        if (!s->is_switch[port.node] || room >= frame)
+            continue;
+        fprintf(out,
+                "warning: switches.buffer: at %s a queue that is not lossless has room for %" PRIu64
+                " bytes, and each frame of %" PRIu64 " is dropped\n",
+                s->name[port.node], room, frame);
+        return;
+    }
+}
+
 void scenario_warn(const struct scenario *s, const struct fabric *f, FILE *out)
 {
+    warn_of_room(s, f, out);
     if (s->config.switches.ecn == 0)
         return;
     for (uint32_t i = 0; i < fabric_ports(f); i++) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scenario/faults.h"
 #include "scenario/reader.h"
 #include "scenario/shapes.h"
 #include "scenario/workload.h"
@@ -17,63 +18,12 @@
 /* Less than a round trip takes anywhere: all would be sent again before it is acknowledged. */
 #define MIN_TIMEOUT_PS FABRIC_US
 
-static uint64_t get_quantity(struct reader *r, const struct field *f, const char *key,
-                             enum quantity_kind kind, uint64_t least, uint64_t most,
-                             uint64_t fallback)
-{
-    struct field value;
-    reader_get(r, f, key, &value);
-    return reader_quantity(r, &value, kind, least, most, fallback);
-}
-
-static uint32_t get_count(struct reader *r, const struct field *f, const char *key, uint32_t least,
-                          uint32_t most, uint32_t fallback)
-{
-    return (uint32_t)get_quantity(r, f, key, QUANTITY_COUNT, least, most, fallback);
-}
-
-static uint64_t get_bytes(struct reader *r, const struct field *f, const char *key, uint64_t most,
-                          uint64_t fallback)
-{
-    return get_quantity(r, f, key, QUANTITY_BYTES, 0, most, fallback);
-}
-
-static uint64_t get_time(struct reader *r, const struct field *f, const char *key, uint64_t most,
-                         uint64_t fallback)
-{
-    return get_quantity(r, f, key, QUANTITY_TIME, 0, most, fallback);
-}
-
 static void get_link(struct reader *r, const struct field *f, const char *rate, const char *delay,
                      struct fabric_link *link)
 {
     link->rate_bps =
-        get_quantity(r, f, rate, QUANTITY_RATE, MIN_RATE_BPS, MAX_RATE_BPS, link->rate_bps);
-    link->delay_ps = get_time(r, f, delay, MAX_DELAY_PS, link->delay_ps);
-}
-
-static uint32_t get_node(struct reader *r, const struct field *f, const char *key,
-                         const struct scenario *s, const char *kind)
-{
-    struct field value;
-    reader_get(r, f, key, &value);
-    const char *name = reader_text(r, &value);
-    if (r->failed)
-        return 0;
-    if (name == NULL) {
-        reader_fail(r, f, "'%s' is missing, the name of a %s is expected", key, kind);
-        return 0;
-    }
-    uint32_t node = scenario_find_node(s, name);
-    bool other = node != UINT32_MAX && strcmp(kind, "node") != 0 &&
-                 (s->is_switch[node] != 0) != (strcmp(kind, "switch") == 0);
-    if (node == UINT32_MAX || other) {
-        reader_fail(r, &value, "there is no %s '%s'; the name of a %s is expected", kind, name,
-                    kind);
-        return 0;
-    }
-    reader_note_text(r, &value, name);
-    return node;
+        reader_get_quantity(r, f, rate, QUANTITY_RATE, MIN_RATE_BPS, MAX_RATE_BPS, link->rate_bps);
+    link->delay_ps = reader_get_time(r, f, delay, MAX_DELAY_PS, link->delay_ps);
 }
 
 /* A name stands in CSV, and in filters of traces, as it is. */
@@ -151,12 +101,13 @@ static bool read_graph_link(struct reader *r, const struct field *f, struct scen
     struct fabric_link link = *like;
     if (!reader_keys(r, f, "a b rate delay mtu loss corrupt"))
         return false;
-    link.node[0] = get_node(r, f, "a", s, "node");
-    link.node[1] = get_node(r, f, "b", s, "node");
+    link.node[0] = reader_get_node(r, f, "a", s, "node");
+    link.node[1] = reader_get_node(r, f, "b", s, "node");
     get_link(r, f, "rate", "delay", &link);
-    link.mtu_bytes = (uint32_t)get_bytes(r, f, "mtu", FABRIC_MAX_FRAME_BYTES, link.mtu_bytes);
-    link.loss_ppm = (uint32_t)get_quantity(r, f, "loss", QUANTITY_PPM, 0, 1000000, 0);
-    link.corrupt_ppm = (uint32_t)get_quantity(r, f, "corrupt", QUANTITY_PPM, 0, 1000000, 0);
+    link.mtu_bytes =
+        (uint32_t)reader_get_bytes(r, f, "mtu", FABRIC_MAX_FRAME_BYTES, link.mtu_bytes);
+    link.loss_ppm = (uint32_t)reader_get_quantity(r, f, "loss", QUANTITY_PPM, 0, 1000000, 0);
+    link.corrupt_ppm = (uint32_t)reader_get_quantity(r, f, "corrupt", QUANTITY_PPM, 0, 1000000, 0);
     if (!r->failed && link.node[0] == link.node[1])
         return reader_fail(r, f, "a and b are the same node, two are expected");
     return !r->failed && (scenario_add_link(s, &link) || reader_fail(r, f, "too many links"));
@@ -192,16 +143,16 @@ static bool read_topology(struct reader *r, const struct field *root, struct sce
     if (r->failed)
         return false;
     get_link(r, &f, "rate", "delay", &z.host_link);
-    z.host_link.mtu_bytes = (uint32_t)get_bytes(r, &f, "mtu", FABRIC_MAX_FRAME_BYTES, 0);
+    z.host_link.mtu_bytes = (uint32_t)reader_get_bytes(r, &f, "mtu", FABRIC_MAX_FRAME_BYTES, 0);
     z.inner_link = z.host_link;
     if (shape == SHAPES)
         return read_graph(r, &f, s, &z.host_link);
-    z.hosts = get_count(r, &f, "hosts", 1, FABRIC_MAX_NODES, shape == SHAPE_RING ? 2 : 16);
-    z.switches = get_count(r, &f, shape == SHAPE_LEAF_SPINE ? "leaves" : "switches",
-                           shape == SHAPE_RING ? 3 : 1, FABRIC_MAX_NODES, 4);
+    z.hosts = reader_get_count(r, &f, "hosts", 1, FABRIC_MAX_NODES, shape == SHAPE_RING ? 2 : 16);
+    z.switches = reader_get_count(r, &f, shape == SHAPE_LEAF_SPINE ? "leaves" : "switches",
+                                  shape == SHAPE_RING ? 3 : 1, FABRIC_MAX_NODES, 4);
     get_link(r, &f, "uplink_rate", "uplink_delay", &z.inner_link);
-    z.spines = get_count(r, &f, "spines", 1, FABRIC_MAX_NODES, 2);
-    z.k = get_count(r, &f, "k", 2, 64, 4);
+    z.spines = reader_get_count(r, &f, "spines", 1, FABRIC_MAX_NODES, 2);
+    z.k = reader_get_count(r, &f, "k", 2, 64, 4);
     if (z.k % 2 != 0)
         return reader_fail(r, &f, "k is %" PRIu32 ", an even number is expected", z.k);
     if (r->failed)
@@ -281,9 +232,10 @@ static bool read_ecn(struct reader *r, const struct field *switches, struct fabr
                     "nothing is marked; some in switches.ecn.priorities are expected with it");
     c->kmin_bytes = get_threshold(r, &f, "kmin", UINT32_MAX, c->kmin_bytes, c);
     c->kmax_bytes = get_threshold(r, &f, "kmax", UINT32_MAX, c->kmax_bytes, c);
-    c->pmax_ppm = (uint32_t)get_quantity(r, &f, "pmax", QUANTITY_PPM, 0, 1000000, c->pmax_ppm);
-    c->ecn_rate_bps =
-        get_quantity(r, &f, "rate", QUANTITY_RATE, MIN_RATE_BPS, MAX_RATE_BPS, c->ecn_rate_bps);
+    c->pmax_ppm =
+        (uint32_t)reader_get_quantity(r, &f, "pmax", QUANTITY_PPM, 0, 1000000, c->pmax_ppm);
+    c->ecn_rate_bps = reader_get_quantity(r, &f, "rate", QUANTITY_RATE, MIN_RATE_BPS, MAX_RATE_BPS,
+                                          c->ecn_rate_bps);
     reader_get(r, &f, "at", &at);
     c->ecn_at_dequeue = reader_choice(r, &at, "enqueue dequeue", c->ecn_at_dequeue) == 1;
     if (!below_buffer(r, &f, "kmin", c->kmin_bytes, c) ||
@@ -309,7 +261,8 @@ static bool read_quanta(struct reader *r, const struct field *f, struct fabric_s
         c->pause_quanta =
             (uint32_t)reader_quantity(r, &value, QUANTITY_COUNT, 1, UINT16_MAX, c->pause_quanta);
     }
-    c->response_quanta = get_count(r, f, "response_quanta", 0, UINT16_MAX, c->response_quanta);
+    c->response_quanta =
+        reader_get_count(r, f, "response_quanta", 0, UINT16_MAX, c->response_quanta);
     return !r->failed;
 }
 
@@ -371,7 +324,8 @@ static bool read_switches(struct reader *r, const struct field *root, struct fab
                     "expected with it");
     reader_get(r, &f, "pause", &value);
     c->link_pause = reader_choice(r, &value, "pfc link", 0) == 1;
-    c->buffer_bytes = get_quantity(r, &f, "buffer", QUANTITY_BYTES, 1, UINT32_MAX, c->buffer_bytes);
+    c->buffer_bytes =
+        reader_get_quantity(r, &f, "buffer", QUANTITY_BYTES, 1, UINT32_MAX, c->buffer_bytes);
     reader_get(r, &f, "headroom", &value);
     const char *headroom = reader_text(r, &value);
     if (headroom == NULL || strcmp(headroom, "auto") == 0)
@@ -389,7 +343,7 @@ static bool read_switches(struct reader *r, const struct field *root, struct fab
     if (!reader_keys(r, &value, "0 1 2 3 4 5 6 7"))
         return false;
     for (unsigned i = 0; i < FABRIC_PRIORITIES; i++, key[0]++)
-        c->weight[i] = (uint8_t)get_count(r, &value, key, 0, 100, c->weight[i]);
+        c->weight[i] = (uint8_t)reader_get_count(r, &value, key, 0, 100, c->weight[i]);
     return read_convergence(r, &f, c) && read_alpha(r, &f, c) && read_quanta(r, &f, c) &&
            read_ecn(r, &f, c);
 }
@@ -431,9 +385,9 @@ static bool read_cc(struct reader *r, const struct field *f, struct scenario *s)
         reader_only(r, f, KINDS_HPCC_FIELDS, "", ".cc",
                     "only hpcc has it; hosts.cc: hpcc is expected");
     h->ack_in_class = s->hpcc_compat && hpcc;
-    h->hpcc_eta_percent = get_count(r, f, "hpcc_eta", 1, 100, h->hpcc_eta_percent);
-    h->hpcc_stages = get_count(r, f, "hpcc_stages", 0, UINT16_MAX, h->hpcc_stages);
-    h->hpcc_parts = get_count(r, f, "hpcc_parts", 1, 1000000, h->hpcc_parts);
+    h->hpcc_eta_percent = reader_get_count(r, f, "hpcc_eta", 1, 100, h->hpcc_eta_percent);
+    h->hpcc_stages = reader_get_count(r, f, "hpcc_stages", 0, UINT16_MAX, h->hpcc_stages);
+    h->hpcc_parts = reader_get_count(r, f, "hpcc_parts", 1, 1000000, h->hpcc_parts);
     return !r->failed;
 }
 
@@ -451,8 +405,9 @@ static bool read_cnps(struct reader *r, const struct field *f, const struct fabr
             "a NIC without congestion control sends no CNPs; another hosts.cc is expected with it";
     if (why != NULL && !reader_only(r, f, "cnp_priority cnp_interval", "", by, why))
         return false;
-    h->cnp_priority = (uint8_t)get_count(r, f, "cnp_priority", 0, 7, h->cnp_priority);
-    h->cnp_interval_ps = get_time(r, f, "cnp_interval", SCENARIO_MAX_TIME_PS, h->cnp_interval_ps);
+    h->cnp_priority = (uint8_t)reader_get_count(r, f, "cnp_priority", 0, 7, h->cnp_priority);
+    h->cnp_interval_ps =
+        reader_get_time(r, f, "cnp_interval", SCENARIO_MAX_TIME_PS, h->cnp_interval_ps);
     return !r->failed;
 }
 
@@ -470,24 +425,24 @@ static bool read_hosts(struct reader *r, const struct field *root, struct scenar
     reader_get(r, &f, "vlan", &value);
     h->vlan = reader_choice(r, &value, "off on", 0) == 1;
     h->payload_bytes =
-        (uint32_t)get_quantity(r, &f, "payload", QUANTITY_BYTES, 1, 9000, h->payload_bytes);
+        (uint32_t)reader_get_quantity(r, &f, "payload", QUANTITY_BYTES, 1, 9000, h->payload_bytes);
     uint64_t window = h->engine ? FABRIC_WINDOW_BYTES : h->window_bytes;
-    h->window_bytes = get_bytes(r, &f, "window", MAX_BYTES, window);
+    h->window_bytes = reader_get_bytes(r, &f, "window", MAX_BYTES, window);
     if (h->engine && h->window_bytes == 0)
         h->window_bytes = FABRIC_WINDOW_BYTES;
-    h->timeout_ps = get_time(r, &f, "timeout", SCENARIO_MAX_TIME_PS, h->timeout_ps);
+    h->timeout_ps = reader_get_time(r, &f, "timeout", SCENARIO_MAX_TIME_PS, h->timeout_ps);
     reader_get(r, &f, "timeout", &value);
     if (!r->failed && h->timeout_ps != 0 && h->timeout_ps < MIN_TIMEOUT_PS)
         return reader_fail(r, &value,
                            "'%s' is out of range; 0s, which is never, or from 1us to "
                            "3600s is expected",
                            reader_text(r, &value));
-    h->ack_priority = (uint8_t)get_count(r, &f, "ack_priority", 0, 7, h->ack_priority);
+    h->ack_priority = (uint8_t)reader_get_count(r, &f, "ack_priority", 0, 7, h->ack_priority);
     reader_get(r, &f, "recovery", &value);
     h->go_back_0 = reader_choice(r, &value, "go-back-n go-back-0", 0) == 1;
-    h->retry = (uint8_t)get_count(r, &f, "retry", 0, 7, h->retry);
-    h->rnr_retry = (uint8_t)get_count(r, &f, "rnr_retry", 0, 7, h->rnr_retry);
-    h->rnr_timer_ps = get_time(r, &f, "rnr_timer", FABRIC_MAX_RNR_PS, h->rnr_timer_ps);
+    h->retry = (uint8_t)reader_get_count(r, &f, "retry", 0, 7, h->retry);
+    h->rnr_retry = (uint8_t)reader_get_count(r, &f, "rnr_retry", 0, 7, h->rnr_retry);
+    h->rnr_timer_ps = reader_get_time(r, &f, "rnr_timer", FABRIC_MAX_RNR_PS, h->rnr_timer_ps);
     uint32_t mtu = h->payload_bytes;
     reader_get(r, &f, "payload", &value);
     if (h->engine && (mtu < 256 || mtu > 4096 || (mtu & (mtu - 1)) != 0))
@@ -510,8 +465,9 @@ static bool read_poisson(struct reader *r, const struct field *f, struct scenari
     struct field value;
     reader_get(r, f, "sizes", &value);
     unsigned sizes = reader_choice(r, &value, WORKLOAD_SIZES, SIZES_WEBSEARCH);
-    uint32_t load = (uint32_t)get_quantity(r, f, "load", QUANTITY_PPM, 1000, 1000000, 300000);
-    uint64_t duration = get_time(r, f, "duration", SCENARIO_MAX_TIME_PS, FABRIC_MS);
+    uint32_t load =
+        (uint32_t)reader_get_quantity(r, f, "load", QUANTITY_PPM, 1000, 1000000, 300000);
+    uint64_t duration = reader_get_time(r, f, "duration", SCENARIO_MAX_TIME_PS, FABRIC_MS);
     return !r->failed &&
            workload_poisson(s, w, (enum workload_sizes)sizes, load,
                             s->topology.links > 0 ? s->link[0].rate_bps : MIN_RATE_BPS, duration,
@@ -524,25 +480,25 @@ static bool add_op(struct reader *r, const struct field *f, struct scenario *s, 
     uint32_t hosts = count_hosts(s), a, b;
     switch (op) {
     case OP_FLOW:
-        a = get_node(r, f, "from", s, "host");
-        b = get_node(r, f, "to", s, "host");
+        a = reader_get_node(r, f, "from", s, "host");
+        b = reader_get_node(r, f, "to", s, "host");
         if (!r->failed && a == b)
             return reader_fail(r, f, "from and to are the same host, two are expected");
         return !r->failed && workload_flow(s, w, a, b);
     case OP_INCAST:
-        a = get_node(r, f, "to", s, "host");
-        b = get_count(r, f, "senders", 1, hosts - 1, hosts - 1);
+        a = reader_get_node(r, f, "to", s, "host");
+        b = reader_get_count(r, f, "senders", 1, hosts - 1, hosts - 1);
         return !r->failed && workload_incast(s, w, a, b);
     case OP_PERMUTATION:
-        a = get_count(r, f, "shift", 1, hosts - 1, hosts / 2);
+        a = reader_get_count(r, f, "shift", 1, hosts - 1, hosts / 2);
         return !r->failed && workload_permutation(s, w, a);
     case OP_ALL_TO_ALL:
         return !r->failed && workload_all_to_all(s, w);
     case OP_ALLREDUCE:
         return !r->failed && workload_allreduce(s, w);
     case OP_STORAGE:
-        a = get_count(r, f, "servers", 1, hosts - 1, 1);
-        b = (uint32_t)get_quantity(r, f, "reads", QUANTITY_PPM, 0, 1000000, 1000000);
+        a = reader_get_count(r, f, "servers", 1, hosts - 1, 1);
+        b = (uint32_t)reader_get_quantity(r, f, "reads", QUANTITY_PPM, 0, 1000000, 1000000);
         return !r->failed && workload_storage(s, w, a, b, rng);
     default:
         return read_poisson(r, f, s, w, rng);
@@ -564,10 +520,10 @@ static bool read_work(struct reader *r, const struct field *item, const struct s
     if (!reader_only(r, item, KINDS_VERB_FIELDS, kinds_verb[verb].fields, ".verb", why))
         return false;
     work->verb = (enum fabric_verb)verb;
-    work->message_bytes =
-        (uint32_t)get_quantity(r, item, "message", QUANTITY_BYTES, 1, FABRIC_MAX_MESSAGE_BYTES, 0);
-    work->receives = get_count(r, item, "receives", 0, FABRIC_MAX_RECEIVES, 64);
-    work->receive_ps = get_time(r, item, "receive_time", SCENARIO_MAX_TIME_PS, 0);
+    work->message_bytes = (uint32_t)reader_get_quantity(r, item, "message", QUANTITY_BYTES, 1,
+                                                        FABRIC_MAX_MESSAGE_BYTES, 0);
+    work->receives = reader_get_count(r, item, "receives", 0, FABRIC_MAX_RECEIVES, 64);
+    work->receive_ps = reader_get_time(r, item, "receive_time", SCENARIO_MAX_TIME_PS, 0);
     reader_get(r, item, "rkey", &value);
     work->wrong_rkey = reader_choice(r, &value, "right wrong", 0) == 1;
     return !r->failed;
@@ -582,12 +538,12 @@ static bool read_op(struct reader *r, const struct field *item, struct scenario 
         return false;
     if (count_hosts(s) < 2)
         return reader_fail(r, item, "there are less than two hosts, two are expected");
-    w.bytes = get_quantity(r, item, "bytes", QUANTITY_BYTES, 1, MAX_BYTES, 1 << 20);
-    w.start_ps = get_time(r, item, "start", SCENARIO_MAX_TIME_PS, 0);
-    w.priority = (uint8_t)get_count(r, item, "priority", 0, FABRIC_PRIORITIES - 1, 3);
-    w.rounds = get_count(r, item, "rounds", 1, 100000, 1);
-    w.compute_ps = get_time(r, item, "compute", SCENARIO_MAX_TIME_PS, 0);
-    w.connections = get_count(r, item, "connections", 1, 65536, 1);
+    w.bytes = reader_get_quantity(r, item, "bytes", QUANTITY_BYTES, 1, MAX_BYTES, 1 << 20);
+    w.start_ps = reader_get_time(r, item, "start", SCENARIO_MAX_TIME_PS, 0);
+    w.priority = (uint8_t)reader_get_count(r, item, "priority", 0, FABRIC_PRIORITIES - 1, 3);
+    w.rounds = reader_get_count(r, item, "rounds", 1, 100000, 1);
+    w.compute_ps = reader_get_time(r, item, "compute", SCENARIO_MAX_TIME_PS, 0);
+    w.connections = reader_get_count(r, item, "connections", 1, 65536, 1);
     if (!read_work(r, item, s, &w.work))
         return false;
     if (add_op(r, item, s, (enum op)op, &w, rng))
@@ -633,97 +589,10 @@ static bool read_watchdog(struct reader *r, const struct field *root, struct fab
         reader_only(r, &f, times, "detect", ".action",
                     "an alert leaves nothing to restore; action drop or forward is expected with "
                     "it");
-    c->detect_ps = get_quantity(r, &f, "detect", QUANTITY_TIME, FABRIC_US, SCENARIO_MAX_TIME_PS,
-                                200 * FABRIC_MS);
-    c->restore_ps = get_quantity(r, &f, "restore", QUANTITY_TIME, FABRIC_US, SCENARIO_MAX_TIME_PS,
-                                 200 * FABRIC_MS);
-    return !r->failed;
-}
-
-static uint32_t find_link(const struct scenario *s, uint32_t a, uint32_t b)
-{
-    for (uint32_t i = 0; i < s->topology.links; i++)
-        if ((s->link[i].node[0] == a && s->link[i].node[1] == b) ||
-            (s->link[i].node[0] == b && s->link[i].node[1] == a))
-            return i;
-    return UINT32_MAX;
-}
-
-static bool read_link_fault(struct reader *r, const struct field *f, struct scenario *s,
-                            enum fault kind)
-{
-    uint32_t a = get_node(r, f, "a", s, "node"), b = get_node(r, f, "b", s, "node");
-    uint32_t link = find_link(s, a, b);
-    if (r->failed)
-        return false;
-    if (link == UINT32_MAX)
-        return reader_fail(r, f, "there is no link between %s and %s, the ends of one are expected",
-                           s->name[a], s->name[b]);
-    if (kind == FAULT_MTU) {
-        s->link[link].mtu_bytes =
-            (uint32_t)get_quantity(r, f, "mtu", QUANTITY_BYTES, 1, FABRIC_MAX_FRAME_BYTES, 512);
-        return !r->failed;
-    }
-    if (kind == FAULT_LOSS) {
-        s->link[link].loss_ppm =
-            (uint32_t)get_quantity(r, f, "loss", QUANTITY_PPM, 0, 1000000, 1000);
-        return !r->failed;
-    }
-    if (kind == FAULT_CORRUPT) {
-        s->link[link].corrupt_ppm =
-            (uint32_t)get_quantity(r, f, "corrupt", QUANTITY_PPM, 0, 1000000, 1000);
-        return !r->failed;
-    }
-    struct fabric_fault fault = {get_time(r, f, "at", SCENARIO_MAX_TIME_PS, 0), link,
-                                 kind == FAULT_UP};
-    uint32_t n = s->config.faults;
-    while (n > 0 && s->fault[n - 1].at_ps > fault.at_ps) {
-        s->fault[n] = s->fault[n - 1];
-        n--;
-    }
-    s->fault[n] = fault;
-    s->config.faults++;
-    return !r->failed;
-}
-
-static bool read_mapping(struct reader *r, const struct field *f, struct scenario *s)
-{
-    struct fabric_mapping *m = &s->mapping[s->config.mappings++];
-    m->node = get_node(r, f, "switch", s, "switch");
-    m->pcp = s->config.switches.trust_pcp;
-    if (!reader_only(r, f, "dscp pcp", m->pcp ? "pcp" : "dscp", "",
-                     m->pcp ? "switches trust the PCP; pcp, or switches.trust: dscp, is expected"
-                            : "switches trust the DSCP; dscp, or switches.trust: pcp, is expected"))
-        return false;
-    if (m->pcp)
-        m->dscp = (uint8_t)get_count(r, f, "pcp", 0, FABRIC_PRIORITIES - 1, 3);
-    else
-        m->dscp = (uint8_t)get_count(r, f, "dscp", 0, FABRIC_DSCPS - 1, 24);
-    m->priority = (uint8_t)get_count(r, f, "priority", 0, FABRIC_PRIORITIES - 1, 0);
-    return !r->failed;
-}
-
-static bool read_faults(struct reader *r, const struct field *root, struct scenario *s)
-{
-    struct field f, item;
-    reader_get(r, root, "faults", &f);
-    unsigned n = reader_items(r, &f);
-    s->fault = calloc(n + 1u, sizeof(*s->fault));
-    s->mapping = calloc(n + 1u, sizeof(*s->mapping));
-    if (s->fault == NULL || s->mapping == NULL)
-        return reader_fail(r, &f, "too many for the memory");
-    s->config.fault = s->fault;
-    s->config.mapping = s->mapping;
-    for (unsigned i = 0; i < n && !r->failed; i++) {
-        reader_item(r, &f, i, &item);
-        unsigned kind = reader_kind(r, &item, "fault", kinds_fault, READER_NO_KIND);
-        if (r->failed)
-            return false;
-        if (kind == FAULT_MAPPING)
-            read_mapping(r, &item, s);
-        else
-            read_link_fault(r, &item, s, (enum fault)kind);
-    }
+    c->detect_ps = reader_get_quantity(r, &f, "detect", QUANTITY_TIME, FABRIC_US,
+                                       SCENARIO_MAX_TIME_PS, 200 * FABRIC_MS);
+    c->restore_ps = reader_get_quantity(r, &f, "restore", QUANTITY_TIME, FABRIC_US,
+                                        SCENARIO_MAX_TIME_PS, 200 * FABRIC_MS);
     return !r->failed;
 }
 
@@ -756,12 +625,13 @@ static bool read_scenario(struct reader *r, struct scenario *s)
     s->hpcc_compat = reader_choice(r, &value, "none hpcc-compat", 0) == 1;
     if (s->hpcc_compat)
         scenario_hpcc_compat(&s->config);
-    s->config.seed = get_quantity(r, &root, "seed", QUANTITY_COUNT, 0, UINT64_MAX, s->config.seed);
-    s->config.limit_ps = get_time(r, &root, "limit", SCENARIO_MAX_TIME_PS, 0);
+    s->config.seed =
+        reader_get_quantity(r, &root, "seed", QUANTITY_COUNT, 0, UINT64_MAX, s->config.seed);
+    s->config.limit_ps = reader_get_time(r, &root, "limit", SCENARIO_MAX_TIME_PS, 0);
     s->buffer_line = buffer_line(r, &root);
     return read_topology(r, &root, s) && read_switches(r, &root, &s->config.switches) &&
            read_hosts(r, &root, s) && read_watchdog(r, &root, &s->config) &&
-           read_faults(r, &root, s) && read_workload(r, &root, s);
+           faults_read(r, &root, s) && read_workload(r, &root, s);
 }
 
 bool scenario_read_yaml(struct scenario *s, const char *path, struct scenario_set *sets,

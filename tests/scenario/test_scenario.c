@@ -116,6 +116,51 @@ static void case_126_thresholds(void **state)
         fabric_destroy(f);
         scenario_free(&s);
     }
+}
+
+/* A frame for which there is no room in an empty switch. */
+static void warn__no_room_for_a_frame(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *switches, *work, *says; /* NULL: nothing */
+    } rows[] = {
+        {"{lossless: [], buffer: 1000}",               "{op: incast, to: h0}",
+         "warning: switches.buffer: at s0 a queue that is not lossless has room for 125 bytes, and "
+         "each frame of 1086 is dropped"                                                                         },
+        {"{lossless: [], buffer: 8687}",               "{op: incast, to: h0}",              "room for 1085 bytes"},
+        {"{lossless: [], buffer: 8688}",               "{op: incast, to: h0}",              NULL                 },
+        {"{lossless: [], buffer: 1000, alpha: 1}",     "{op: incast, to: h0}",              "1000 bytes"         },
+        {"{lossless: [], buffer: 1000}",               "{op: incast, to: h0, bytes: 10}",   NULL                 },
+        {"{lossless: [], buffer: 1000}",               "{op: incast, to: h0, bytes: 64}",   "frame of 126 is"    },
+        {"{lossless: [], buffer: 1000, control: [3]}", "{op: incast, to: h0}",              NULL                 },
+        {"{lossless: [3], buffer: 160000}",            "{op: incast, to: h0}",              NULL                 },
+        {"{lossless: [3], buffer: 160000}",            "{op: incast, to: h0, priority: 1}", "is dropped"         },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scenario s;
+        struct scenario_error e;
+        struct fabric *f;
+        char yaml[512], said[512] = "";
+        FILE *out = fmemopen(said, sizeof(said), "w");
+        snprintf(yaml, sizeof(yaml),
+                 "topology: {shape: star, hosts: 3}\nswitches: %s\nhosts: {nic: none}\n"
+                 "workload: [%s]\n",
+                 rows[i].switches, rows[i].work);
+        scenario_init(&s);
+        if (!scenario_read_yaml(&s, bench_file(yaml), NULL, 0, &e) ||
+            !scenario_make(&s, "text.yaml", &f, &e))
+            fail_msg("%s", e.text);
+        s.config.switches.ecn = 0;
+        scenario_warn(&s, f, out);
+        fclose(out);
+        if (rows[i].says != NULL)
+            bench_contains(said, rows[i].says);
+        else
+            assert_string_equal(said, "");
+        fabric_destroy(f);
+        scenario_free(&s);
+    }
     bench_end();
 }
 
@@ -125,6 +170,7 @@ int main(void)
         cmocka_unit_test(make__refused),
         cmocka_unit_test(make__headroom_beyond_all_buffers),
         cmocka_unit_test(case_126_thresholds),
+        cmocka_unit_test(warn__no_room_for_a_frame),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
