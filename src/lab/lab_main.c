@@ -425,6 +425,10 @@ static int cmd_serve(int argc, char **argv)
     end.listener = lab_net_listen(end.settings.listen, (uint16_t)end.settings.port, message);
     if (end.listener < 0)
         return complain(EXIT_UNAVAILABLE, "%s", message);
+    const char *at = end.settings.listen;
+    printf("Waits at port %u of %s for a `verbena lab run' with the same key.\n",
+           (unsigned)end.settings.port, at[0] != '\0' ? at : "all addresses");
+    fflush(stdout); /* what fails is told at the end */
     return serve(key, 0);
 }
 

@@ -212,6 +212,7 @@ static json_t *extremes(const json_t *meetings)
 {
     const json_t *slowest = NULL, *fastest = NULL, *least = NULL, *most = NULL;
     const char *op = first_op(meetings);
+    char low[24], high[24];
     size_t i, left_out = 0;
     json_t *m;
     json_array_foreach(meetings, i, m)
@@ -229,12 +230,12 @@ static json_t *extremes(const json_t *meetings)
         return json_string(left_out > 0 ? "; which pair is slowest cannot be told" : "");
     bool apart = lab_noise_mark(lab_noise_ratio(lab_noise_throughput(most),
                                                 lab_noise_throughput(least))) == LAB_MARK_BETTER;
-    return json_sprintf("; slowest pair rank %lld to %lld with %.3f Gbit/s, fastest rank %lld to "
-                        "%lld with %.3f%s",
-                        integer(slowest, "source"), integer(slowest, "target"),
-                        number(least, "gbps"), integer(fastest, "source"),
-                        integer(fastest, "target"), number(most, "gbps"),
-                        apart ? "" : ", no further apart than chance");
+    return json_sprintf(
+        "; slowest pair rank %lld to %lld with %s Gbit/s, fastest rank %lld to %lld with %s%s",
+        integer(slowest, "source"), integer(slowest, "target"),
+        lab_report_number(number(least, "gbps"), low), integer(fastest, "source"),
+        integer(fastest, "target"), lab_report_number(number(most, "gbps"), high),
+        apart ? "" : ", no further apart than chance");
 }
 
 /* In how many meetings some case is doubtful for that reason, and what to do. */
@@ -325,12 +326,11 @@ static double ratio_of(const json_t *c)
 /* mark: behind the figure before. */
 static void print_cell(FILE *out, char mark, const json_t *m, double value)
 {
-    if (m == NULL)
-        fprintf(out, "%c%9s", mark, "-");
-    else if (value < 0)
-        fprintf(out, "%c%9s", mark, "FAILED");
-    else
-        fprintf(out, value < 100 ? "%c%9.3f" : "%c%9.1f", mark, value);
+    char number[24];
+    fprintf(out, "%c%9s", mark,
+            m == NULL   ? "-"
+            : value < 0 ? "FAILED"
+                        : lab_report_number(value, number));
 }
 
 static void print_table(FILE *out, const json_t *record, const char *op, const char *title,
@@ -369,6 +369,7 @@ static bool print_together(FILE *out, const json_t *meetings, size_t first, size
     const json_t *m = json_array_get(meetings, first);
     bool incast = strcmp(text(m, "kind"), "incast") == 0, any = false;
     double sum = 0;
+    char gbps[24];
     if (incast)
         fprintf(out, "all into rank %lld:", integer(m, "target"));
     else
@@ -383,14 +384,14 @@ static bool print_together(FILE *out, const json_t *meetings, size_t first, size
         }
         json_t *left = left_json(meetings, m);
         bool chance = json_is_true(json_object_get(left, "chance"));
-        fprintf(out, " %.3f", number(c, "gbps"));
+        fprintf(out, " %s", lab_report_number(number(c, "gbps"), gbps));
         if (left != NULL)
             fprintf(out, " (%.0f %% of alone%s)", 100 * number(left, "ratio"), chance ? "?" : "");
         any |= chance;
         json_decref(left);
         sum += number(c, "gbps");
     }
-    fprintf(out, "  sum %.3f\n", sum);
+    fprintf(out, "  sum %s\n", lab_report_number(sum, gbps));
     return any;
 }
 

@@ -156,7 +156,10 @@ int lab_net_again(int fd, uint64_t timeout_ns, char message[LAB_MESSAGE_BYTES])
     int again = getpeername(fd, (struct sockaddr *)&to, &bytes) != 0
                     ? -errno
                     : connect_to((struct sockaddr *)&to, bytes, timeout_ns);
-    if (again < 0)
+    if (again == -ENOTCONN)
+        snprintf(message, LAB_MESSAGE_BYTES,
+                 "the peer is gone while connecting once more, for the TCP baseline");
+    else if (again < 0)
         snprintf(message, LAB_MESSAGE_BYTES, "cannot connect once more, for the TCP baseline: %s",
                  strerror(-again));
     return again;

@@ -28,6 +28,8 @@ int lab_report_write(const json_t *record, FILE *out);
 bool lab_report_is_trouble(const char *counter);
 /* 65536 as 64KiB. */
 const char *lab_report_bytes(uint64_t bytes, char out[24]);
+/* Three decimals; three digits where these would be fewer. */
+const char *lab_report_number(double value, char out[24]);
 /* Labels of a case: "64KiB+3" at an offset in its slot; "16x4/2", 16 under way in each of 4 queue
  * pairs on 2 threads; "bounce/far", with the slots on the other NUMA node. */
 enum { LAB_LABEL_BYTES = 56 };

@@ -21,6 +21,12 @@ const char *lab_report_bytes(uint64_t bytes, char out[24])
     return out;
 }
 
+const char *lab_report_number(double value, char out[24])
+{
+    snprintf(out, 24, value > 0 && value < 0.1 ? "%#.3g" : "%.3f", value);
+    return out;
+}
+
 static long long integer(const json_t *o, const char *name)
 {
     return json_integer_value(json_object_get(o, name));
@@ -102,7 +108,9 @@ static void print_case(FILE *out, const json_t *c)
         print_measure(out, m);
         print_ratio(out, m, "latency_ratio_tcp");
         if (i == 0) {
-            fprintf(out, " %8.3f %8.1f", json_number_value(json_object_get(c, "gbps")),
+            char gbps[24];
+            fprintf(out, " %8s %8.1f",
+                    lab_report_number(json_number_value(json_object_get(c, "gbps")), gbps),
                     json_number_value(json_object_get(c, "messages_per_s")) / 1e3);
             print_ratio(out, c, "throughput_ratio_tcp");
             print_ratio(out, c, "throughput_ratio_memcpy");
@@ -161,7 +169,7 @@ static void print_spread(FILE *out, const json_t *c)
     double least = 0, most = 0;
     size_t i;
     json_t *p;
-    char size[LAB_LABEL_BYTES], depth[LAB_LABEL_BYTES];
+    char size[LAB_LABEL_BYTES], depth[LAB_LABEL_BYTES], from[24], to[24];
     json_array_foreach(pairs, i, p)
     {
         double gbps = json_number_value(json_object_get(p, "gbps"));
@@ -169,8 +177,9 @@ static void print_spread(FILE *out, const json_t *c)
         most = gbps > most ? gbps : most;
     }
     if (json_array_size(pairs) > 0)
-        fprintf(out, "%s of %s at depth %s: its queue pairs have %.3f to %.3f Gbit/s each\n",
-                text(c, "op"), lab_report_size(c, size), lab_report_depth(c, depth), least, most);
+        fprintf(out, "%s of %s at depth %s: its queue pairs have %s to %s Gbit/s each\n",
+                text(c, "op"), lab_report_size(c, size), lab_report_depth(c, depth),
+                lab_report_number(least, from), lab_report_number(most, to));
 }
 
 static void print_end(FILE *out, const json_t *record, const char *side)

@@ -223,12 +223,12 @@ static void find_missed(const struct lab_settings *s, const struct lab_run *run,
     j->cases[MIN_GBPS] += has_rate;
     j->cases[MIN_RATIO] += has_ratio;
     if (s->max_p99_ns != 0 && p99 > s->max_p99_ns) {
-        find(findings, "MISSED max-p99: %s: %.1f us, allowed %.1f us", name, (double)p99 / 1e3,
+        find(findings, "MISSED max-p99: %s: %.9g us, allowed %.9g us", name, (double)p99 / 1e3,
              (double)s->max_p99_ns / 1e3);
         j->missed++;
     }
     if (s->min_kbps != 0 && has_rate && gbps * 1e6 < (double)s->min_kbps) {
-        find(findings, "MISSED min-gbps: %s: %.3f Gbit/s, wanted %.3f", name, gbps,
+        find(findings, "MISSED min-gbps: %s: %.6g Gbit/s, wanted %.6g", name, gbps,
              (double)s->min_kbps / 1e6);
         j->missed++;
     }

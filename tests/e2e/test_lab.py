@@ -316,15 +316,16 @@ def planted_reuse(op, *words):
 def thresholds():
     """Case 140: thresholds above and below what is reached; exit code and a line of the report."""
     words = ["local", *QUICK, "--op", "write", "--size", "4KiB", "--depth", "1"]
-    for name, met, missed in (
-        ("max-p99", "3600s", "1ns"),
-        ("min-gbps", "0.000001", "10000"),
-        ("min-ratio", "0.000001", "1000"),
+    for name, met, missed, says in (
+        ("max-p99", "3600s", "1ns", " us, allowed 0.001 us"),
+        ("min-gbps", "0.000001", "10000", " Gbit/s, wanted 10000"),
+        ("min-ratio", "0.000001", "1000", " x TCP, wanted 1000"),
     ):
         out, _ = lab(*words, f"--{name}", met)
         demand("MISSED" not in out and "Verdict: passed" in out, out[-600:])
         out, _ = lab(*words, f"--{name}", missed, status=1)
         demand(f"MISSED {name}: write of 4096 bytes at depth 1" in out, out[-600:])
+        demand(f"{says}\n" in out, out[-600:])
         demand("Verdict: MISSED a threshold" in out, out[-600:])
 
 
@@ -468,7 +469,7 @@ def two_ends():
         status, out, err = e2e.run(run(server.port, *SMALL, "--json", "-"), LIMIT_SECONDS)
         demand(status == 0, out + err)
         right(json.loads(out), ["write", "read"], [4096], [2])
-        server.ends(0)
+        server.ends(0, f"Waits at port {server.port} of all addresses for a `verbena lab run'")
 
 
 def two_ends_agree():

@@ -57,7 +57,7 @@ static void lab_report_write__has_all(void **state)
         "   "
         "0.5      "
         "0.5 "
-        "     0.5       -    0.064   1000.0       -       -\n",
+        "     0.5       -   0.0640   1000.0       -       -\n",
         "  write completion: starts before the work request is posted; stops when its",
         /* Each as ratios: of TCP 10 us, and of memcpy 0.1 us. */
         "write completion                         direct        1000B        1       -       -     "
@@ -122,12 +122,36 @@ static void lab_report_bytes__units(void **state)
     assert_string_equal(lab_report_bytes(UINT64_MAX, out), "18446744073709551615B");
 }
 
+static void lab_report_number__digits(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *text;
+    } rows[] = {
+        {0,          "0.000"    },
+        {0.000001,   "1.00e-06" },
+        {0.0001,     "0.000100" },
+        {0.00123456, "0.00123"  },
+        {0.0999,     "0.0999"   },
+        {0.1,        "0.100"    },
+        {1.2345,     "1.234"    },
+        {99.5,       "99.500"   },
+        {12345.6,    "12345.600"},
+        {-1,         "-1.000"   },
+    };
+    char out[24];
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_string_equal(lab_report_number(rows[i].value, out), rows[i].text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(lab_report_write__has_all, teardown),
         cmocka_unit_test_teardown(lab_report_write__what_lacks, teardown),
         cmocka_unit_test(lab_report_bytes__units),
+        cmocka_unit_test(lab_report_number__digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

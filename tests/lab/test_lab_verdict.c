@@ -194,7 +194,7 @@ static void lab_verdict_make__names_the_way(void **state)
     e.settings.min_kbps = 1700000;
     judge(LAB_EXIT_MISSED, "MISSED", 1);
     assert_true(
-        found("write of 1000 bytes at depth 1, buffers bounce: 1.600 Gbit/s, wanted 1.700"));
+        found("write of 1000 bytes at depth 1, buffers bounce: 1.6 Gbit/s, wanted 1.7"));
 }
 
 static void lab_verdict_make__bottleneck(void **state)
