@@ -313,7 +313,8 @@ struct starved {
     const struct lab_result *worst;
 };
 
-/* Percent that the end had which had less, and which that is; 0: does not poll, or not known. */
+/* Percent that the end had which had less, and which that is; 0: does not poll, or not known.
+ * Before the one message of a path both rest. */
 static unsigned least_cpu_percent(const struct lab_settings *s, const struct lab_result *r,
                                   const char **end)
 {
@@ -323,7 +324,7 @@ static unsigned least_cpu_percent(const struct lab_settings *s, const struct lab
     if (r->c.op == LAB_ATOMIC)
         there = here; /* its target sleeps until the end: the NIC does all */
     *end = there < here ? "target" : "source";
-    return s->wait != LAB_POLL ? 0 : there < here ? there : here;
+    return s->wait != LAB_POLL || s->path != 0 ? 0 : there < here ? there : here;
 }
 
 bool lab_verdict_starved(const struct lab_settings *s, const struct lab_result *r)
@@ -375,10 +376,11 @@ static void find_starved(const struct starved *x, json_t *findings)
          x->cases, x->of, lab_case_say(&x->worst->c, what), x->end, x->least);
 }
 
-/* What begins the summary is of data and thresholds, the rest of TCP. */
-static json_t *summary(const struct lab_run *run, const json_t *pays, const char *begin)
+/* What begins the summary is of data and thresholds, the rest of TCP, where there is a load. */
+static json_t *summary(const struct lab_settings *s, const struct lab_run *run, const json_t *pays,
+                       const char *begin)
 {
-    if (run->count == 0)
+    if (run->count == 0 || s->path != 0)
         return json_string(begin);
     return json_sprintf("%s; %s", begin, json_string_value(json_object_get(pays, "summary")));
 }
@@ -396,7 +398,8 @@ json_t *lab_verdict_make(const struct lab_settings *s, const struct lab_run *run
         if (r->c.op == LAB_TCP)
             continue;
         find_missed(s, run, r, &judged, findings);
-        find_bottleneck(r, findings);
+        if (s->path == 0)
+            find_bottleneck(r, findings);
         look_for_cpu(s, r, &starved);
     }
     find_starved(&starved, findings);
@@ -414,5 +417,5 @@ json_t *lab_verdict_make(const struct lab_settings *s, const struct lab_run *run
                                             : "passed";
     json_t *pays = lab_pays_make(s, run);
     return json_pack("{s:i,s:b,s:o,s:o,s:o}", "exit", (int)code, "passed", code == LAB_EXIT_PASSED,
-                     "summary", summary(run, pays, begin), "findings", findings, "tcp", pays);
+                     "summary", summary(s, run, pays, begin), "findings", findings, "tcp", pays);
 }

@@ -193,8 +193,7 @@ static void lab_verdict_make__names_the_way(void **state)
     run.results[1].c.way = LAB_BOUNCE;
     e.settings.min_kbps = 1700000;
     judge(LAB_EXIT_MISSED, "MISSED", 1);
-    assert_true(
-        found("write of 1000 bytes at depth 1, buffers bounce: 1.6 Gbit/s, wanted 1.7"));
+    assert_true(found("write of 1000 bytes at depth 1, buffers bounce: 1.6 Gbit/s, wanted 1.7"));
 }
 
 static void lab_verdict_make__bottleneck(void **state)
@@ -296,6 +295,35 @@ static void lab_verdict_make__no_cpu_of_their_own(void **state)
     }
 }
 
+/* One message is no load: its path has no bottleneck, no want of a CPU (before it both rest), and
+ * nothing that TCP would do better. Wrong is wrong. */
+static void lab_verdict_make__of_a_path(void **state)
+{
+    (void)state;
+    for (unsigned path = 0; path < 2; path++) {
+        for (unsigned bad = 0; bad < 2; bad++) {
+            made_run(&e, &run, 5000);
+            e.settings.path = path;
+            struct lab_result *r = &run.results[1];
+            r->source.wall_ns = 10000000;
+            r->source.part_ns[LAB_PART_FILL] = 9000000;
+            r->source.user_us = 1000;
+            json_object_set_new(r->target, "wall_ns", json_integer(10000000));
+            json_object_set_new(r->target, "cpu_user_us", json_integer(1000));
+            r->source.data[LAB_DATA_STALE] = bad;
+            json_decref(verdict);
+            verdict = lab_verdict_make(&e.settings, &run);
+            const char *says = json_string_value(json_object_get(verdict, "summary"));
+            assert_int_equal(strstr(says, "RDMA") == NULL, path);
+            assert_int_equal(strncmp(says, bad ? "WRONG DATA" : "passed", 6), 0);
+            assert_int_equal(found("WRONG DATA: write"), bad);
+            assert_int_equal(found("no CPU of its own"), !path);
+            assert_int_equal(found("filling, checksums and copies"), !path);
+            lab_run_clear(&run);
+        }
+    }
+}
+
 /* An atomic's target polls nothing, so that it sleeps is no want of a CPU. */
 static void lab_verdict_starved__target_of_atomics(void **state)
 {
@@ -366,6 +394,7 @@ int main(void)
         cmocka_unit_test_teardown(lab_verdict_make__names_the_way, teardown),
         cmocka_unit_test_teardown(lab_verdict_make__bottleneck, teardown),
         cmocka_unit_test_teardown(lab_verdict_make__no_cpu_of_their_own, teardown),
+        cmocka_unit_test_teardown(lab_verdict_make__of_a_path, teardown),
         cmocka_unit_test_teardown(lab_verdict_starved__target_of_atomics, teardown),
         cmocka_unit_test_teardown(lab_verdict_ratio__of_every_figure, teardown),
     };
