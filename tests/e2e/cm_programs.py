@@ -11,6 +11,14 @@ START_SECONDS = 30
 UDADDY_PORT = 7174  # has no option for it
 
 
+def ended(server, limit_seconds=60):
+    """A server has ended, and well; of rping what it printed is what counts: it takes its event
+    channel down while its other thread may be about to wait there.
+    """
+    status = server.wait(limit_seconds)
+    demand(status == 0 or "rping" in server.command, f"exit code {status}: {server}\n{server.tail()}")
+
+
 def pings(count):
     """Every one came back as it went, on both sides."""
 

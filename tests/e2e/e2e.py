@@ -208,7 +208,10 @@ def on_nic(*command, options=(), tool=None):
     return [tool or VERBENA, "run", *options, "--", *command]
 
 
-_next_port = 20000 + os.getpid() % 20000
+# Below what the kernel gives to who connects (ip_local_port_range: 32768 and up): a port that is
+# free stays so until the server listens, however many connections are made meanwhile.
+FIRST_PORT, LAST_PORT = 20000, 32000
+_next_port = FIRST_PORT + os.getpid() % (LAST_PORT - FIRST_PORT)
 _port_lock = threading.Lock()  # some cases run pairs side by side
 
 
@@ -217,7 +220,7 @@ def free_port():
     global _next_port
     while True:
         with _port_lock:
-            _next_port = _next_port + 1 if _next_port < 60000 else 20000
+            _next_port = _next_port + 1 if _next_port < LAST_PORT else FIRST_PORT
             port = _next_port
         with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)

@@ -184,7 +184,8 @@ def slows_and_recovers(gid):
         port, program = str(e2e.free_port()), os.path.join(e2e.PROGRAMS, "marked_flow")
         for side in (server, client):
             side.options = ["--cc", "dcqcn-paper"]
-        words = [program, "-d", server.device, "-g", str(gid), "-p", port]
+        # The link is a thread of ours, which a busy machine lets wait: ack timeouts of a second.
+        words = [program, "-d", server.device, "-g", str(gid), "-p", port, "-t", "18"]
         with server.start(words) as there:
             e2e.wait_until(lambda: there.listens(int(port)), 15, f"port {port}")
             command = client.inside + e2e.on_nic(*words, net.V4[0], options=client.options)

@@ -62,9 +62,20 @@ def pingpong_bad():
 
 
 def down():
-    """The link goes away for 300 ms; retries (8 times 67 ms) bear that."""
-    server, client = Side(options=["--fault", "down=100ms+300ms"]), Side()
-    return pingpong(server, client, HOST, "-c", iterations=5000, limit_seconds=120)
+    """The client's link goes away for 300 ms amid two seconds of Writes; retries (8 times 268 ms)
+    bear that.
+    """
+    port = e2e.free_port()
+    command = ["ib_write_bw", "-d", "vb_lo", "-x", "0", "-p", str(port), "-F", "-s", "4096"]
+    command += ["-D", "2", "-u", "16", "--report_gbits"]
+    with tempfile.TemporaryDirectory() as folder:
+        env = {"VERBENA_STATS": os.path.join(folder, "counters")}
+        client = Side(options=["--fault", "down=1s+300ms"], env=env)
+        _, told = e2e.pair(Side(), client, command, [*command, HOST], port, 120)
+        with open(env["VERBENA_STATS"], encoding="ascii") as written:
+            names = {line.split()[0] for line in written}
+    demand({"fault_down", "retransmitted_packets"} <= names, f"counted: {sorted(names)}")
+    return e2e.bandwidth_figures(told, 4096, 1)
 
 
 def cases(tap):

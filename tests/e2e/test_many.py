@@ -15,21 +15,21 @@ from e2e import Failed, demand, need_root
 
 GID_V4, GID_V6 = 0, 1  # of lo
 SLOTS = 1024
-SERVED_SECONDS = 1.0  # whoever else died or was stopped
+SERVED_TIMEOUT = 16  # whoever else died or was stopped: a request fails after 8 times 0.27 s
 IDLE_SECONDS = 3
 IDLE_CPU = 0.02  # of one CPU, all processes together
 
 
 def crowd(first, pairs, rounds=2, idle=0, timeout=14, gid=GID_V4, before=(), env=None, limit=60):
-    """(seconds until the slowest process was served, CPU seconds while idle), and a note."""
+    """CPU seconds while idle, and a note, which tells how long the slowest process took."""
     program = os.path.join(e2e.PROGRAMS, "crowd")
     words = [program, first, str(pairs), str(rounds), str(idle), str(timeout), str(gid)]
     with e2e.Process([*before, *e2e.on_nic(*words)], env=env) as process:
         text = process.expect(limit)
-    match = re.search(r"slowest to be served ([0-9.]+) s; idle CPU ([0-9.]+) s", text)
+    match = re.search(r"slowest to be served [0-9.]+ s; idle CPU ([0-9.]+) s", text)
     demand(match and f"{2 * pairs} of {2 * pairs} processes done" in text, text)
     e2e.wait_until(lambda: "verbena/" not in names(), 5, "names to be free")
-    return float(match.group(1)), float(match.group(2)), text.strip()
+    return float(match.group(1)), text.strip()
 
 
 def names():
@@ -40,29 +40,27 @@ def names():
 
 def hundreds(pairs, first="plain"):
     # Loaded machines: an ack timeout of half a second, not 67 ms.
-    return crowd(first, pairs, rounds=5, timeout=17, limit=40 if pairs <= 100 else 120)[2]
+    return crowd(first, pairs, rounds=5, timeout=17, limit=60 if pairs <= 100 else 120)[1]
 
 
 def served(first, gid, **kwargs):
-    """Whatever the first process does, others connect and move data at once."""
-    slowest, _, note = crowd(first, 4, gid=gid, **kwargs)
-    demand(slowest < SERVED_SECONDS, f"served after {slowest} s")
-    return note
+    """Whatever the first process does, others connect and move data before a request fails."""
+    return crowd(first, 4, timeout=SERVED_TIMEOUT, gid=gid, **kwargs)[1]
 
 
 def stopped_again_and_again(gid):
     """Without sockets for single flows all packets come by way of the leader."""
-    return crowd("later", 4, 1000, gid=gid, timeout=16, env={"VERBENA_FLOWS": "0"})[2]
+    return crowd("later", 4, 1000, gid=gid, timeout=16, env={"VERBENA_FLOWS": "0"})[1]
 
 
 def each_stopped_in_turn(gid):
     """The leader, and members that are not, stop for a while one after the other."""
-    return crowd("each", 4, 1000, gid=gid, timeout=16)[2]
+    return crowd("each", 4, 1000, gid=gid, timeout=16)[1]
 
 
 def idle():
     """Connected processes that have nothing to do take no CPU time."""
-    _, cpu, note = crowd("plain", 20, idle=IDLE_SECONDS)
+    cpu, note = crowd("plain", 20, idle=IDLE_SECONDS)
     demand(cpu < IDLE_CPU * IDLE_SECONDS, f"{cpu} s of CPU time in {IDLE_SECONDS} s")
     return note
 
@@ -70,7 +68,7 @@ def idle():
 def few_descriptors():
     e2e.need("prlimit")
     few = ["prlimit", "--nofile=24:24"]
-    return crowd("plain", 20, 5, timeout=17, before=few, env={"VERBENA_FLOWS": "0"})[2]
+    return crowd("plain", 20, 5, timeout=17, before=few, env={"VERBENA_FLOWS": "0"})[1]
 
 
 def does_not_open(*words):

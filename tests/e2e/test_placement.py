@@ -16,7 +16,7 @@ def log(mtu, gid, rounds, fault=None):
     for seed in (7, 11):
         options = ["--fault", f"{fault},seed={seed}"] if fault else []
         sides.append(Side("vb_lo", gid, options=options))
-    options = ("-m", str(mtu), "-n", str(rounds))
+    options = ("-m", str(mtu), "-n", str(rounds), *(("-o", "lossy") if fault else ()))
     said, told = e2e.own_pair(*sides, "127.0.0.1", "remote_log", *options, limit_seconds=100)
     demand("all whole when told" in said and "all whole" in told, said + told)
     return told.strip()

@@ -6,6 +6,7 @@ machine, by 127.0.0.1 and ::1."""
 import re
 import sys
 
+import cm_programs
 import e2e
 from e2e import Process, demand, on_nic, wait_until
 
@@ -24,14 +25,13 @@ def listening(server, space=0x106):
     wait_until(there, 20, f"a service of {server}")
 
 
-def cm_pair(server_words, client_words, space=0x106, status=0):
+def cm_pair(server_words, client_words, space=0x106):
     """Both to the end: their outputs."""
     with Process(on_nic(*server_words)) as server:
         listening(server, space)
         with Process(on_nic(*client_words)) as client:
             client.expect(LIMIT)
-            got = server.wait(LIMIT)
-            demand(got == status, f"server: exit code {got}\n{server.tail()}")
+            cm_programs.ended(server, LIMIT)
             return server.both(), client.both()
 
 

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 
+import cm_programs
 import e2e
 from e2e import Process, demand, on_nic, wait_until
 
@@ -36,7 +37,7 @@ def rping(server_inside, client_inside, address, bound=None, source=()):
         listening(server)
         with Process(ask) as client:
             client.expect(LIMIT)
-            server.expect(LIMIT)
+            cm_programs.ended(server, LIMIT)
             for process in (server, client):
                 found = re.findall(r"ping data: rdma-ping-(\d+): ", process.both())
                 demand(found == [str(n) for n in range(PINGS)], process.both())

@@ -8,6 +8,7 @@ import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import cm_programs
 import e2e
 from e2e import Process, demand, on_nic, wait_until
 
@@ -36,7 +37,7 @@ def both(server_words, client_words, space=TCP):
         listening(server, space)
         with Process(on_nic(*client_words)) as client:
             client.expect(LIMIT)
-            server.expect(LIMIT)
+            cm_programs.ended(server, LIMIT)
             return server.both(), client.both()
 
 

@@ -68,8 +68,11 @@ def ucx_info(side):
 
 
 def measured(text):
-    """Iterations, and the time of one of them over all in us."""
-    rows = re.findall(r"^ +(?:\S+ +)?(\d+) +[0-9.]+ +[0-9.]+ +([0-9.]+) ", text, re.MULTILINE)
+    """Iterations, and the time of one of them over all in us. What took longer than a second has a
+    row for each, the last of which may be of no iteration: its own average is nan or inf.
+    """
+    row = r"^ +(?:\S+ +)?(\d+) +[0-9.]+ +(?:[0-9.]+|-?nan|inf) +([0-9.]+) "
+    rows = re.findall(row, text, re.MULTILINE)
     demand(rows, f"no figures in:\n{text}")
     demand(int(rows[-1][0]) == ITERATIONS and float(rows[-1][1]) > 0, text)
     return f"{float(rows[-1][1]):.1f} us"
