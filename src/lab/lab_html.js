@@ -78,13 +78,21 @@
     function show_head() {
         const verdict = record.verdict,
             tiles = [];
-        const fast = best(rdma, (c) => c.gbps),
-            near = best(rdma, (c) => measure(c).p50_ns, true);
-        if (fast) tiles.push({ value: format.gbps(fast.gbps), label: `most: ${say(fast)}` });
+        /* Figures that tell little stand here only where there are no others. */
+        const sure = rdma.filter((c) => !c.doubt),
+            told = sure.length > 0 ? sure : rdma;
+        const fast = best(told, (c) => c.gbps),
+            near = best(told, (c) => measure(c).p50_ns, true);
+        const doubt = (c) => (c.doubt ? ` (in doubt: ${c.doubt})` : "");
+        if (fast)
+            tiles.push({
+                value: format.gbps(fast.gbps),
+                label: `most: ${say(fast)}${doubt(fast)}`,
+            });
         if (near)
             tiles.push({
                 value: format.time(measure(near).p50_ns),
-                label: `least median: ${say(near)}, ${measure(near).name}`,
+                label: `least median: ${say(near)}, ${measure(near).name}${doubt(near)}`,
             });
         const against = ((verdict || {}).tcp || {}).measures || [];
         for (const m of against)

@@ -62,6 +62,8 @@ def figures(browser, folder):
     for m in tcp["measures"]:
         demand(f"{m['name']} against TCP, geometric mean" in text, f"no tile of {m['name']}")
         demand(m["says"][1:] in text, f"no '{m['says']}' on the page")
+    demand(not any("doubt" in c for c in record["cases"]), "doubt of 60 messages")
+    demand("(in doubt" not in browser.run("return document.body.innerText;"), "doubt")
     demand(browser.run("return report.format.time(12345);") == "12.3 \u00b5s", "12345 ns")
 
 
@@ -76,10 +78,12 @@ def copies(browser, folder):
 
 
 def one_case(browser, folder):
-    """Nothing to choose from, no baseline."""
-    page, _ = lab("local", "one", folder, *QUICK, "--op", "read", "--size", "64", "--depth", "1",
-                  "--baseline", "off")
+    """Nothing to choose from, no baseline, and few messages."""
+    page, record = lab("local", "one", folder, *QUICK, "--op", "read", "--size", "64", "--depth",
+                       "1", "--baseline", "off", "--iterations", "9")
+    demand(record["cases"][0]["doubt"] == "few messages", f"{record['cases']}")
     seen = browser.read(page)
+    demand(seen["text"].count("(in doubt: few messages)") == 2, seen["text"][:600])
     demand("Against TCP" not in seen["headings"], f"{seen['headings']}")
 
 
@@ -88,6 +92,8 @@ def path(browser, folder):
     seen = browser.read(page)
     sections(seen, ["The path of one operation", "Step by step", "To scale"])
     demand("does not prove" in seen["text"], "no word on what a step does not prove")
+    banner = browser.run("""return document.querySelector(".banner").innerText;""")
+    demand("All data were right" in banner and "TCP" not in banner, banner)
     browser.page(page, 400)
     demand(browser.choose() >= 5, "few choices")
 
