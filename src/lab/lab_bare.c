@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "lab/lab_record.h"
 #include "lab/lab_trial.h"
 
 enum { WRITE, SEND, READ, ATOMIC, WRITE_MANY, READ_MANY, SEND_MANY };
@@ -197,6 +198,7 @@ static void judge(json_t *experiment)
     json_t *trial;
     double most = 0;
     long long least = 0;
+    char gbps_text[24];
     json_array_foreach(json_object_get(experiment, "trials"), i, trial)
     {
         double gbps = json_number_value(json_object_get(trial, "gbps"));
@@ -206,9 +208,9 @@ static void judge(json_t *experiment)
     }
     json_object_set_new(experiment, "passed", json_true());
     json_object_set_new(experiment, "summary",
-                        json_sprintf("the transport alone: %.1f us at the least, %.2f Gbit/s at "
+                        json_sprintf("the transport alone: %.1f us at the least, %s Gbit/s at "
                                      "the most; what cases take longer is the application's",
-                                     (double)least / 1e3, most));
+                                     (double)least / 1e3, lab_report_number(most, gbps_text)));
 }
 
 const struct lab_experiment_kind lab_bare = {

@@ -11,6 +11,7 @@
 
 #include "lab/lab_record.h"
 #include "lab/lab_session.h"
+#include "lab/lab_verdict.h"
 
 enum { MANY = 64, MAX_INLINE_TRIAL = 64, RESTS = 8 };
 enum { MAX_WRITE_NS = 100000000, MAX_REST_NS = 1000000000 }; /* of torn's writer */
@@ -264,6 +265,46 @@ static int drive_size(struct doing *d, unsigned experiment, uint32_t size, json_
     return error;
 }
 
+/* The source polls unless it sleeps; the target, too, where messages go to and fro. */
+static const char *doubt_of(const struct lab_variant *v, const json_t *trial)
+{
+    const json_t *source = json_object_get(trial, "source"),
+                 *target = json_object_get(trial, "target");
+    if (json_integer_value(json_object_get(trial, "rounds")) < LAB_VERDICT_LEAST_MESSAGES)
+        return "few messages";
+    if (v->sleeps)
+        return NULL;
+    bool lacks = lab_verdict_lacks_cpu(lab_verdict_cpu_percent(source)) ||
+                 (v->halves && lab_verdict_lacks_cpu(lab_verdict_cpu_percent(target)));
+    return lacks ? "no CPU" : NULL;
+}
+
+void lab_experiment_judge(const struct lab_experiment_kind *k, json_t *experiment)
+{
+    const json_t *trials = json_object_get(experiment, "trials");
+    unsigned doubtful = 0;
+    size_t i;
+    json_t *t;
+    json_array_foreach(trials, i, t)
+    {
+        const char *name = json_string_value(json_object_get(t, "variant")), *doubt = NULL;
+        for (unsigned v = 0; v < k->variant_count; v++)
+            if (strcmp(k->variants[v].name, name) == 0)
+                doubt = doubt_of(&k->variants[v], t);
+        if (doubt != NULL)
+            json_object_set_new(t, "doubt", json_string(doubt));
+        doubtful += doubt != NULL;
+    }
+    k->judge(experiment);
+    if (doubtful > 0)
+        json_object_set_new(
+            experiment, "summary",
+            json_sprintf("%s; times of %u of %zu ways are in doubt: of few messages, or the "
+                         "scheduler's where an end that polls had no CPU of its own",
+                         json_string_value(json_object_get(experiment, "summary")), doubtful,
+                         json_array_size(trials)));
+}
+
 static int drive_experiment(struct doing *d, unsigned experiment, json_t *experiments)
 {
     const struct lab_experiment_kind *k = kinds[experiment];
@@ -277,7 +318,7 @@ static int drive_experiment(struct doing *d, unsigned experiment, json_t *experi
     json_t *o = json_pack("{s:s,s:s,s:o,s:o}", "name", k->name, "about", k->about, "sizes", tried,
                           "trials", trials);
     if (error == 0)
-        k->judge(o);
+        lab_experiment_judge(k, o);
     json_array_append_new(experiments, o);
     return error;
 }
@@ -396,9 +437,12 @@ static void write_trial(const json_t *t, FILE *out)
             fprintf(out, " %8s", "-");
     fprintf(out, " %8.1f", json_number_value(json_object_get(t, "cpu_us_a_message")));
     if (json_object_get(t, "gbps") != NULL)
-        fprintf(out, "  %.3f Gbit/s", json_number_value(json_object_get(t, "gbps")));
+        fprintf(out, "  %s Gbit/s",
+                lab_report_number(json_number_value(json_object_get(t, "gbps")), size));
     write_counts(source, "source", out);
     write_counts(target, "target", out);
+    if (json_object_get(t, "doubt") != NULL)
+        fprintf(out, "  in doubt: %s", text(t, "doubt"));
     fputc('\n', out);
 }
 

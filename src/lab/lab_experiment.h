@@ -16,6 +16,9 @@ int lab_experiment_drive(struct lab_end *e, struct lab_run *run, lab_progress *p
 unsigned lab_experiment_trials(const struct lab_end *e);
 /* The target: does the trial that the source has sent. */
 int lab_experiment_serve(struct lab_end *e, const json_t *trial);
+/* Sets "passed" and "summary" by its trials, and "doubt" of those whose times tell little, as cases
+ * have it. */
+void lab_experiment_judge(const struct lab_experiment_kind *k, json_t *experiment);
 /* Text of the record's experiments; nothing where there are none. */
 void lab_experiment_write(const json_t *experiments, FILE *out);
 /* Has one of them found what no device may do? Adds to findings. */

@@ -327,6 +327,7 @@ const lab_experiments = (() => {
                 .filter(([, n]) => n > 0)
                 .map(([name, n]) => `${end}: ${name.replace(/_/g, " ")} ${format.number(n, 9)}`),
         );
+        if (trial.doubt) texts.push(`in doubt: ${trial.doubt}`);
         return texts.length > 0 ? texts.join("; ") : "\u2013";
     }
 

@@ -313,6 +313,11 @@ struct starved {
     const struct lab_result *worst;
 };
 
+bool lab_verdict_lacks_cpu(unsigned percent)
+{
+    return percent > 0 && percent < CPU_LIMIT_PERCENT;
+}
+
 /* Percent that the end had which had less, and which that is; 0: does not poll, or not known.
  * Before the one message of a path both rest. */
 static unsigned least_cpu_percent(const struct lab_settings *s, const struct lab_result *r,
@@ -330,8 +335,7 @@ static unsigned least_cpu_percent(const struct lab_settings *s, const struct lab
 bool lab_verdict_starved(const struct lab_settings *s, const struct lab_result *r)
 {
     const char *end;
-    unsigned had = least_cpu_percent(s, r, &end);
-    return had > 0 && had < CPU_LIMIT_PERCENT;
+    return lab_verdict_lacks_cpu(least_cpu_percent(s, r, &end));
 }
 
 bool lab_verdict_few(const struct lab_result *r)

@@ -45,6 +45,8 @@ unsigned lab_verdict_contents_percent(const json_t *side);
 unsigned lab_verdict_part_percent(const json_t *side, enum lab_part part);
 /* Percent of the time of its threads that an end had a CPU; 0: not known. */
 unsigned lab_verdict_cpu_percent(const json_t *side);
+/* Is that so little that an end that polls had none of its own? */
+bool lab_verdict_lacks_cpu(unsigned percent);
 /* Did an end that polls have no CPU of its own? Its figures are then the scheduler's. */
 bool lab_verdict_starved(const struct lab_settings *s, const struct lab_result *r);
 /* Had it so few messages that a median of them is chance? */

@@ -178,6 +178,56 @@ static void lab_experiment_write__text(void **state)
     json_decref(all);
 }
 
+static json_t *end_of(unsigned percent)
+{
+    return json_pack("{s:i,s:i,s:{}}", "wall_ns", 1000000, "cpu_system_us", (int)(10 * percent),
+                     "counts");
+}
+
+/* As of cases: few messages, and ends that poll without a CPU. The last way of flag sleeps; of the
+ * target of a Read nobody knows, since it does not poll. */
+static void lab_experiment_judge__doubt(void **state)
+{
+    (void)state;
+    static const struct {
+        const struct lab_experiment_kind *k;
+        unsigned variant;
+        int rounds;
+        unsigned source, target; /* percent of a CPU */
+        const char *doubt;
+    } rows[] = {
+        {&lab_flag, 0, 100, 100, 100, NULL          },
+        {&lab_flag, 0, 10,  75,  75,  NULL          },
+        {&lab_flag, 0, 100, 0,   0,   NULL          },
+ /* unknown */
+        {&lab_flag, 0, 9,   100, 100, "few messages"},
+        {&lab_flag, 0, 100, 74,  100, "no CPU"      },
+        {&lab_flag, 0, 100, 100, 40,  "no CPU"      },
+        {&lab_flag, 6, 100, 5,   5,   NULL          },
+        {&lab_flag, 6, 1,   5,   5,   "few messages"},
+        {&lab_torn, 0, 100, 100, 3,   NULL          },
+        {&lab_torn, 1, 100, 50,  100, "no CPU"      },
+        {&lab_bare, 2, 0,   100, 100, "few messages"},
+    };
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        json_t *trials = json_object_get(experiment, "trials");
+        json_array_clear(trials);
+        add_at(&rows[i].k->variants[rows[i].variant], "source", NULL, 0);
+        json_t *t = json_array_get(trials, 0);
+        json_object_set_new(t, "rounds", json_integer(rows[i].rounds));
+        json_object_set_new(t, "source", end_of(rows[i].source));
+        json_object_set_new(t, "target", end_of(rows[i].target));
+        lab_experiment_judge(rows[i].k, experiment);
+        const char *doubt = json_string_value(json_object_get(t, "doubt"));
+        if ((doubt == NULL) != (rows[i].doubt == NULL) ||
+            (doubt != NULL && strcmp(doubt, rows[i].doubt) != 0))
+            fail_msg("row %u: %s", i, doubt != NULL ? doubt : "no doubt");
+        const char *summary = json_string_value(json_object_get(experiment, "summary"));
+        assert_int_equal(strstr(summary, "times of 1 of 1 ways are in doubt") != NULL,
+                         rows[i].doubt != NULL);
+    }
+}
+
 static void lab_trial_find__absent(void **state)
 {
     (void)state;
@@ -204,6 +254,7 @@ int main(void)
         TEST(lab_bare__judged),
         TEST(lab_experiment_failed__findings),
         TEST(lab_experiment_write__text),
+        TEST(lab_experiment_judge__doubt),
         TEST(lab_trial_find__absent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
