@@ -239,5 +239,6 @@ void egress_set_link(struct fabric *f, uint32_t port, bool up)
     }
     p->xoff = pause_mask(f, p->stopped); /* the peer forgot what it was told */
     p->xon = 0;
+    p->told = 0;
     egress_kick(f, port);
 }

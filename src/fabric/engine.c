@@ -157,7 +157,9 @@ static uint32_t engine_pull(struct fabric *f, struct endpoint *e, unsigned prior
 {
     struct engine *g = engine_of(e);
     struct packet_list *out = &g->out[priority], *urgent = &g->urgent[priority];
-    while (out->head == PACKET_NONE && nic_has_output(g->nic) && !f->full)
+    /* The engine does not say whose turn is next. What is of no pair's priority comes by itself. */
+    bool pairs = (g->priorities >> priority & 1) != 0;
+    while (pairs && out->head == PACKET_NONE && nic_has_output(g->nic) && !f->full)
         if (!nic_output(g->nic, engine_now_ns(f), &g->sink, 1))
             break;
     uint64_t deadline = nic_deadline(g->nic); /* a request that left has one */

@@ -9,12 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/fabric_priv.h"
+#include "fabric/engine.h"
 
 enum {
     FAR_PORTS = 200, /* a fabric of more is not in the cache */
     NEAR_EVENTS = 3, /* asked for in advance */
     MAX_PACKETS = 1 << 24,
+    MAX_BEHIND = 1 << 22,
     TAG_BYTES = 4,
     INT_BYTES = 2 + CC_MAX_HOPS * 8, /* as HPCC has it, whatever a struct cc_path takes here */
 };
@@ -223,11 +224,36 @@ static int switches_create(struct fabric *f, uint32_t *bad)
     return 0;
 }
 
+/* What a NIC may have ready of a flow: what is in flight at most. */
+static uint64_t packets_ready(const struct fabric_config *c, const struct fabric_flow *w)
+{
+    uint64_t window = c->hosts.window_bytes != 0 ? c->hosts.window_bytes : FABRIC_WINDOW_BYTES;
+    uint64_t message = w->work.message_bytes != 0 ? w->work.message_bytes : ENGINE_MESSAGE_BYTES;
+    uint64_t payload = message < c->hosts.payload_bytes ? message : c->hosts.payload_bytes;
+    uint64_t bytes = w->bytes < window + message ? w->bytes : window + message;
+    bool atomic = w->work.verb == FABRIC_FETCH_ADD || w->work.verb == FABRIC_CMP_SWAP;
+    return TRAIN_MAX_PACKETS + (atomic ? 0 : bytes / payload);
+}
+
+/* Of NICs that have to get at a priority behind others, which may be paused: see engine_pull. */
+static uint64_t packets_behind(const struct fabric *f)
+{
+    uint64_t sum = 0;
+    uint8_t priorities = 0;
+    for (uint32_t i = 0; f->config.hosts.engine && i < f->flow_count; i++) {
+        priorities |= (uint8_t)(1u << f->flow_spec[i].priority);
+        sum += packets_ready(&f->config, &f->flow_spec[i]);
+    }
+    if ((priorities & (priorities - 1)) == 0)
+        return 0;
+    return sum < MAX_BEHIND ? sum : MAX_BEHIND;
+}
+
 /* What can be queued and on the wires if most frames are full. */
 static uint32_t packets_wanted(const struct fabric *f)
 {
     const struct fabric_hosts *h = &f->config.hosts;
-    uint64_t frame = h->payload_bytes + h->header_bytes, sum = 65536;
+    uint64_t frame = h->payload_bytes + h->header_bytes, sum = 65536 + packets_behind(f);
     sum += 2 * f->switches * (f->config.switches.buffer_bytes / frame);
     for (uint32_t i = 0; i < f->ports; i++)
         sum += 16 + f->port[i].delay_ps * (UINT64_C(1) << 20) / f->port[i].byte_time / 64;

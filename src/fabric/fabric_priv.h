@@ -51,7 +51,8 @@ struct port {
     uint8_t paused;    /* mask: a pause is or may still be in force */
     uint8_t ignored;   /* mask: the watchdog has taken these queues */
     uint8_t xoff, xon; /* masks: what the next PFC frame is to say */
-    uint8_t stopped;   /* mask: the peer was told to pause */
+    uint8_t stopped;   /* mask: the peer is to pause */
+    uint8_t told;      /* mask: the last frame to it that was about this one said so */
     uint8_t turn;      /* whose turn it is among the weighted */
     bool down;
     bool at_switch;

@@ -137,7 +137,7 @@ void pause_resume_peer(struct fabric *f, uint32_t port, unsigned priority)
     p->count[priority].paused_sent_ps += f->sched.now_ps - p->stopped_ps[priority];
     if (f->config.switches.link_pause)
         tell = p->stopped == 0 ? 0xff : 0;
-    p->xon |= tell;
+    p->xon |= tell & p->told; /* a pause that has not left yet will not */
     p->xoff &= (uint8_t)~tell;
     egress_kick(f, port);
 }
@@ -149,6 +149,7 @@ void pause_told(struct fabric *f, uint32_t port)
     if (p->xoff != 0 && quanta != FABRIC_QUANTA_HELD)
         sched_put(&f->sched, event_of_port(port, PORT_RENEW),
                   f->sched.now_ps + quanta_ps(p, quanta) / 2);
+    p->told = (uint8_t)((p->told | p->xoff) & ~p->xon);
     p->xoff = 0;
     p->xon = 0;
 }

@@ -185,33 +185,38 @@ static void look_for_deadlock(struct fabric *f)
     f->totals.deadlock_ps = since;
 }
 
-/* No flow gets on, and no frame leaves; or frames do, as retries, but no flow gets on for longer
- * than all their messages can take. What is still to begin, or a link to change, or ways to be
- * measured anew, may end it. */
-static bool stands_still(const struct fabric *f)
+static bool frames_move(const struct fabric *f)
 {
-    uint64_t now = f->sched.now_ps, quiet_ps = now - f->progress_ps;
-    if (quiet_ps < f->config.stall_ps || f->awaited != 0 || f->next_fault < f->config.faults ||
-        f->next_learnt < f->config.faults)
-        return false;
-    if (quiet_ps >= f->patience_ps)
-        return true;
     for (uint32_t port = 0; port < f->ports; port++)
         for (unsigned i = 0; i < FABRIC_PRIORITIES; i++)
-            if (now - f->port[port].moved_ps[i] < f->config.stall_ps)
-                return false;
-    return true;
+            if (f->sched.now_ps - f->port[port].moved_ps[i] < f->config.stall_ps)
+                return true;
+    return false;
 }
 
-/* Whether more has come, since anybody got on, than all that is left: the same frames again. A NIC
- * gives up, unless its peer has no receive, and asks to wait. */
-static bool livelocked(const struct fabric *f)
+/* Whether more has come since anybody got on than so many times all that is left: the same frames
+ * again. A NIC gives up, unless its peer has no receive, and asks to wait. */
+static bool came_again(const struct fabric *f, uint64_t times)
 {
-    uint64_t left = 0;
-    for (uint32_t i = 0; i < f->flow_count; i++)
+    uint64_t came = (f->totals.arrived_bytes - f->seen_bytes) / times, left = 0;
+    for (uint32_t i = 0; i < f->flow_count && left < came; i++)
         if (f->flow[i].started && !f->flow[i].done)
             left += f->flow[i].bytes;
-    return !f->config.hosts.engine && f->totals.arrived_bytes - f->seen_bytes > left;
+    return !f->config.hosts.engine && left < came;
+}
+
+/* No flow gets on, and no frame leaves; or frames do, as retries, but no flow gets on for longer
+ * than all their messages can take. What is still to begin, or a link to change, or ways to be
+ * measured anew, may end it. FABRIC_RUNNING: it is none of that. */
+static enum fabric_state stuck(const struct fabric *f)
+{
+    uint64_t quiet_ps = f->sched.now_ps - f->progress_ps;
+    if (quiet_ps < f->config.stall_ps || f->awaited != 0 || f->next_fault < f->config.faults ||
+        f->next_learnt < f->config.faults)
+        return FABRIC_RUNNING;
+    if (came_again(f, PATIENCE) || (quiet_ps >= f->patience_ps && came_again(f, 1)))
+        return FABRIC_LIVELOCK;
+    return quiet_ps >= f->patience_ps || !frames_move(f) ? FABRIC_STALLED : FABRIC_RUNNING;
 }
 
 void watch_check_event(struct fabric *f)
@@ -224,8 +229,9 @@ void watch_check_event(struct fabric *f)
         f->seen_bytes = f->totals.arrived_bytes;
     }
     bool left = f->totals.finished + f->totals.failed < f->started;
-    if (left && stands_still(f))
-        f->state = livelocked(f) ? FABRIC_LIVELOCK : FABRIC_STALLED;
+    enum fabric_state end = left ? stuck(f) : FABRIC_RUNNING;
+    if (end != FABRIC_RUNNING)
+        f->state = end;
     else if (!watch_open(f) && now - f->progress_ps >= f->check_ps)
         f->state = watch_end(f); /* what is left goes nowhere */
     else

@@ -15,6 +15,42 @@ static void star(struct rig *r, uint32_t hosts)
     r->config.hosts.engine = true;
 }
 
+/* A CNP or a probe leaves without all that is ready to go by another priority. */
+static void engine__takes_no_more_than_it_sends(void **state)
+{
+    (void)state;
+    struct rig r;
+    star(&r, 2);
+    r.config.hosts.cc = "ztr-target";
+    for (uint32_t i = 0; i < 64; i++)
+        rig_flow(&r, i % 2, 1 - i % 2, 1 << 20);
+    rig_make(&r);
+    while (r.f->sched.now_ps < 100 * FABRIC_US && fabric_run(r.f, 1) == FABRIC_RUNNING)
+        assert_in_range(r.f->pool.in_use, 0, 4 * TRAIN_MAX_PACKETS);
+    rig_end(&r);
+}
+
+/* Behind a priority that is paused, however much of it is ready, another one is reached. */
+static void engine__paused_is_not_in_the_way(void **state)
+{
+    (void)state;
+    struct rig r;
+    star(&r, 2);
+    r.config.hosts.payload_bytes = 256;
+    r.config.switches.buffer_bytes = 256 << 10;
+    for (uint32_t i = 0; i < 101; i++)
+        rig_flow(&r, 0, 1, 1 << 20);
+    r.flow[100].priority = 1;
+    rig_make(&r);
+    pause_received(r.f, 0, 1 << 3, 0, FABRIC_QUANTA_HELD);
+    while (rig_fct_ps(&r, 100) == FABRIC_NEVER && r.f->sched.now_ps < FABRIC_MS)
+        assert_int_equal(fabric_run(r.f, 1), FABRIC_RUNNING);
+    assert_in_range(rig_fct_ps(&r, 100), 85 * FABRIC_US, 150 * FABRIC_US);
+    pause_received(r.f, 0, 0, 1 << 3, 0);
+    assert_int_equal(fabric_run(r.f, 50000000), FABRIC_FINISHED);
+    rig_end(&r);
+}
+
 /* FIRST has a RETH of 16 bytes more than a bare frame, on two links; the rest is the same. */
 static void engine__one_flow(void **state)
 {
@@ -333,6 +369,8 @@ int main(void)
         cmocka_unit_test(engine__codes_of_times),
         cmocka_unit_test(engine__windows),
         cmocka_unit_test(engine__one_flow),
+        cmocka_unit_test(engine__takes_no_more_than_it_sends),
+        cmocka_unit_test(engine__paused_is_not_in_the_way),
         cmocka_unit_test(engine__many_flows),
         cmocka_unit_test(engine__too_many_receives),
         cmocka_unit_test(engine__incast_is_lossless),

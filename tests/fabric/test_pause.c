@@ -186,6 +186,51 @@ static void link__one_pause_for_all(void **state)
     rig_end(&r);
 }
 
+/* A switch that is busy stops (s) and resumes (r) its peer; then its frames leave (.): pauses (X),
+ * resumes (O). No resume of a pause that never left. */
+static void resume__of_what_was_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *does, *says;
+    } rows[] = {
+        {"sr.",     ""   },
+        {"srsr.",   ""   },
+        {"s.r.",    "XO" },
+        {"s.rs.",   "XX" },
+        {"s.rsr.",  "XO" },
+        {"srs.r.",  "XO" },
+        {"s.r.sr.", "XO" },
+        {"s.r.s.",  "XOX"},
+    };
+    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig r;
+        char said[8] = "";
+        rig_star(&r, 2, 100, 1000);
+        r.config.switches.link_pause = i % 2 != 0;
+        rig_flow(&r, 0, 1, 1000);
+        r.flow[0].start_ps = 900 * FABRIC_US;
+        rig_make(&r);
+        uint32_t port = r.f->port[0].peer;
+        for (const char *p = rows[i / 2].does; *p != '\0'; p++) {
+            r.f->port[port].busy_until_ps = r.f->sched.now_ps + FABRIC_US;
+            if (*p == 's')
+                pause_peer(r.f, port, 3);
+            else if (*p == 'r')
+                pause_resume_peer(r.f, port, 3);
+            else
+                rig_until(&r, r.f->sched.now_ps + 100 * FABRIC_US);
+        }
+        for (uint32_t k = 0; k < r.pfcs && k < sizeof(said) - 1; k++)
+            said[k] = r.pfc[k].quanta != 0 ? 'X' : 'O';
+        /* What lasts is said again: the pause at the end. */
+        size_t n = strlen(rows[i / 2].says);
+        bool lasts = n > 0 && rows[i / 2].says[n - 1] == 'X';
+        assert_true(strncmp(said, rows[i / 2].says, n) == 0 && (lasts || said[n] == '\0'));
+        rig_end(&r);
+    }
+}
+
 /* Renewed while it is wanted: with quanta of 5 us a pause of a whole incast has no holes, so
  * nothing is dropped, and a renewal comes about every 2.5 us. */
 static void renew__before_it_ends(void **state)
@@ -234,6 +279,7 @@ int main(void)
         cmocka_unit_test(other_priorities__go_on),
         cmocka_unit_test(link__pauses_all),
         cmocka_unit_test(link__one_pause_for_all),
+        cmocka_unit_test(resume__of_what_was_told),
         cmocka_unit_test(renew__before_it_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
