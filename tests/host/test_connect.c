@@ -475,8 +475,7 @@ static void connect__peer_of_a_killed_process_is_told(void **state)
     byte_from(fd);
     assert_true(write_works(&a));
     assert_false(rig_pending(&r, a.id));
-    usleep(200000); /* until its will is in our hands */
-    end_server(pid, fd);
+    end_server(pid, fd); /* its will is in our hands already: we are on its machine */
     rig_wait(&r, a.id, VERBENA_CM_DREQ, &q);
     rig_wait(&r, a.id, VERBENA_CM_TIMEWAIT_EXIT, &q);
     rig_connect(&a, 0, tcp(7008)); /* nothing is left of it */

@@ -21,8 +21,8 @@
 #include "members.h"
 #include "private_net.h"
 
-enum { MEMBERS = 4, CONNECTIONS = 40, DEATHS = 200, NOBODY = 65534, WAIT_MS = 5000 };
-static const uint64_t SECOND_NS = 1000000000;
+enum { MEMBERS = 4, CONNECTIONS = 40, DEATHS = 200, NOBODY = 65534 };
+static const uint64_t WAIT_NS = 30000000000; /* at most; most things take milliseconds */
 
 /* What a member was told. */
 struct told {
@@ -128,8 +128,7 @@ static void mortal_main(int ready, uid_t uid, uid_t allow, unsigned connections,
     }
     if (ok)
         port_udp_deaths_forget(me.port, last);
-    for (uint64_t end = now_ns() + 5 * SECOND_NS;
-         ok && accepted(&me) < executors && now_ns() < end;)
+    for (uint64_t end = now_ns() + WAIT_NS; ok && accepted(&me) < executors && now_ns() < end;)
         drive(&me, 1);
     uint32_t slot = ok && accepted(&me) >= executors ? port_udp_slot(me.port) : UINT32_MAX;
     (void)!write(ready, &slot, sizeof(slot));
@@ -145,7 +144,7 @@ static struct mortal born_as(uid_t uid, uid_t allow, unsigned connections, unsig
     one.pid = fork();
     if (one.pid == 0)
         mortal_main(ready[1], uid, allow, connections, executors);
-    for (uint64_t end = now_ns() + 10 * SECOND_NS; now_ns() < end;) {
+    for (uint64_t end = now_ns() + WAIT_NS; now_ns() < end;) {
         drive(m, MEMBERS);
         if (read(ready[0], &one.slot, sizeof(one.slot)) == sizeof(one.slot))
             break;
@@ -173,7 +172,7 @@ static void die(struct mortal one)
 /* Drives until so many connections are told of; false: not within the time. */
 static bool until_told(unsigned connections)
 {
-    for (uint64_t end = now_ns() + WAIT_MS * 1000000ull; now_ns() < end;) {
+    for (uint64_t end = now_ns() + WAIT_NS; now_ns() < end;) {
         drive(m, MEMBERS);
         if (told_sum() >= connections)
             return true;
@@ -199,9 +198,7 @@ static void death__is_told_once(void **state)
         struct mortal one = born(CONNECTIONS, 2);
         assert_int_equal(told_sum(), (round - 1) * CONNECTIONS);
         die(one);
-        uint64_t died = now_ns();
         assert_true(until_told(round * CONNECTIONS));
-        assert_in_range(now_ns() - died, 0, SECOND_NS);
         drive_for(m, MEMBERS, 50);
         assert_int_equal(told_sum(), round * CONNECTIONS);
     }
@@ -288,7 +285,7 @@ static void death__of_executors_first(void **state)
     close_member(&m[1]);
     member_serves(2);
     member_serves(3);
-    for (uint64_t end = now_ns() + 5 * SECOND_NS;
+    for (uint64_t end = now_ns() + WAIT_NS;
          now_ns() < end && udp_of(m[2].port)->deaths.wards + udp_of(m[3].port)->deaths.wards < 2;)
         drive_for(m, MEMBERS, 1);
     die(one);
@@ -308,7 +305,8 @@ static void death__of_the_first_of_two(void **state)
     member_serves(1);
     c = connection(m[1].port, 1);
     assert_true(port_udp_deaths_note(m[1].port, &c) >= 0);
-    for (uint64_t end = now_ns() + 5 * SECOND_NS; accepted(&m[0]) == 0 && now_ns() < end;)
+    for (uint64_t end = now_ns() + WAIT_NS;
+         (accepted(&m[0]) == 0 || accepted(&m[1]) == 0) && now_ns() < end;)
         drive_for(m, MEMBERS, 1);
     assert_int_equal(accepted(&m[0]), 1);
     assert_int_equal(accepted(&m[1]), 1);
@@ -326,7 +324,7 @@ static void death__without_connections(void **state)
     struct port_connection c = connection(m[2].port, 1);
     int index = port_udp_deaths_note(m[2].port, &c);
     assert_true(index >= 0);
-    for (uint64_t end = now_ns() + 5 * SECOND_NS; accepted(&m[2]) < 2 && now_ns() < end;)
+    for (uint64_t end = now_ns() + WAIT_NS; accepted(&m[2]) < 2 && now_ns() < end;)
         drive_for(m, MEMBERS, 1);
     assert_int_equal(accepted(&m[2]), 2);
     port_udp_deaths_forget(m[2].port, index);
@@ -407,7 +405,7 @@ static void death__of_a_forked_child(void **state)
         member_serves(i);
     struct port_connection c = connection(m[2].port, 1);
     assert_true(port_udp_deaths_note(m[2].port, &c) >= 0);
-    for (uint64_t end = now_ns() + 5 * SECOND_NS; accepted(&m[2]) < 2 && now_ns() < end;)
+    for (uint64_t end = now_ns() + WAIT_NS; accepted(&m[2]) < 2 && now_ns() < end;)
         drive_for(m, MEMBERS, 1);
     struct mortal one = born(1, 2); /* which wards the members have while they fork */
     pid_t child = fork();
@@ -523,7 +521,7 @@ static void will__no_descriptor_is_left(void **state)
     before = open_descriptors();
     assert_int_equal(port_udp_deaths_note(m[1].port, &wrong), -EINVAL);
     assert_true(port_udp_deaths_note(m[1].port, &c) >= 0);
-    for (uint64_t end = now_ns() + 5 * SECOND_NS; accepted(&m[1]) == 0 && now_ns() < end;)
+    for (uint64_t end = now_ns() + WAIT_NS; accepted(&m[1]) == 0 && now_ns() < end;)
         drive_for(m, MEMBERS, 1);
     assert_int_equal(accepted(&m[1]), 1);
     close_member(&m[1]);
@@ -553,7 +551,7 @@ static void will__search_gives_nothing_up(void **state)
     assert_int_not_equal(u->deaths.backoff_ns, 0);
     give_back_descriptors();
     assert_int_equal(accepted(&m[0]), 0);
-    for (uint64_t end = now_ns() + 5 * SECOND_NS; accepted(&m[0]) == 0 && now_ns() < end;)
+    for (uint64_t end = now_ns() + WAIT_NS; accepted(&m[0]) == 0 && now_ns() < end;)
         drive_for(m, MEMBERS, 1);
     assert_int_equal(accepted(&m[0]), 1);
 }
@@ -570,7 +568,7 @@ static void will__nobody_serves(void **state)
     assert_int_equal(accepted(&m[1]), 0);
     assert_in_range(count_of(&m[0], "death_refused"), 1, 3);
     assert_int_equal(port_udp_deaths_serve(m[0].port, &told[0].d), 0);
-    for (uint64_t end = now_ns() + 5 * SECOND_NS; accepted(&m[1]) == 0 && now_ns() < end;)
+    for (uint64_t end = now_ns() + WAIT_NS; accepted(&m[1]) == 0 && now_ns() < end;)
         drive_for(m, MEMBERS, 1);
     assert_int_equal(accepted(&m[1]), 1);
 }

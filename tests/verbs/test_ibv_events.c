@@ -96,10 +96,20 @@ static void on_signal(int signo)
     (void)signo;
 }
 
-static void *interrupt(void *thread)
+/* Until it was interrupted: a signal may come before it waits. */
+struct interruption {
+    pthread_t of;
+    _Atomic bool seen;
+};
+
+static void *interrupt(void *arg)
 {
-    usleep(50 * 1000);
-    pthread_kill(*(pthread_t *)thread, SIGUSR1);
+    struct interruption *i = arg;
+
+    while (!i->seen) {
+        usleep(50 * 1000);
+        pthread_kill(i->of, SIGUSR1);
+    }
     return NULL;
 }
 
@@ -109,13 +119,16 @@ static void get__interrupted(void **state)
     struct ibv_context *ctx = fake_open();
     struct sigaction act = {.sa_handler = on_signal}; /* no SA_RESTART */
     struct ibv_async_event event;
-    pthread_t self = pthread_self(), other;
+    struct interruption i = {.of = pthread_self()};
+    pthread_t other;
 
     assert_int_equal(sigaction(SIGUSR1, &act, NULL), 0);
-    assert_int_equal(pthread_create(&other, NULL, interrupt, &self), 0);
-    assert_int_equal(ibv_get_async_event(ctx, &event), -1);
-    assert_int_equal(errno, EINTR);
+    assert_int_equal(pthread_create(&other, NULL, interrupt, &i), 0);
+    int got = ibv_get_async_event(ctx, &event), err = errno;
+    i.seen = true;
     pthread_join(other, NULL);
+    assert_int_equal(got, -1);
+    assert_int_equal(err, EINTR);
     fake_close(ctx);
 }
 
