@@ -253,20 +253,6 @@ static void add_points(struct walk *w, const json_t *trace, bool target)
     }
 }
 
-/* When the packet left the other end, since the message began; -1 where it did not. */
-static long long left_at(const json_t *other, uint8_t opcode, uint32_t psn, long long since_ns)
-{
-    size_t i;
-    json_t *p;
-    json_array_foreach(json_object_get(other, "packets"), i, p)
-    {
-        if (json_is_true(json_object_get(p, "sent")) && integer(p, "opcode") == opcode &&
-            integer(p, "psn") == psn && integer(p, "ns") >= since_ns)
-            return integer(p, "ns");
-    }
-    return -1;
-}
-
 /* The first time of an end. */
 static long long first_of(const struct walk *w, bool target)
 {
@@ -277,17 +263,46 @@ static long long first_of(const struct walk *w, bool target)
     return first;
 }
 
+/* Or several Middle ones that follow one another. */
 struct packet {
-    long long ns;
+    long long ns, end_ns;
     uint8_t opcode;
-    uint32_t psn;
+    uint32_t psn, count;
     bool sent;
 };
 
-static struct packet packet_of(const json_t *p)
+static struct packet packet_of(const json_t *o)
 {
-    return (struct packet){integer(p, "ns"), (uint8_t)integer(p, "opcode"),
-                           (uint32_t)integer(p, "psn"), json_is_true(json_object_get(p, "sent"))};
+    struct packet p = {.ns = integer(o, "ns"),
+                       .opcode = (uint8_t)integer(o, "opcode"),
+                       .psn = (uint32_t)integer(o, "psn"),
+                       .count = (uint32_t)integer(o, "count"),
+                       .sent = json_is_true(json_object_get(o, "sent"))};
+    long long end_ns = integer(o, "end_ns");
+    p.count = p.count > 1 ? p.count : 1;
+    p.end_ns = end_ns > p.ns ? end_ns : p.ns;
+    return p;
+}
+
+/* Is the packet of that PSN one of those that the other end has sent? */
+static bool is_among(const struct packet *sent, uint8_t opcode, uint32_t psn)
+{
+    return sent->sent && sent->opcode == opcode && ((psn - sent->psn) & PSN_MASK) < sent->count;
+}
+
+/* When the packet left the other end, since the message began; -1 where it did not. Of several no
+ * earlier than the first. */
+static long long left_at(const json_t *other, uint8_t opcode, uint32_t psn, long long since_ns)
+{
+    size_t i;
+    json_t *o;
+    json_array_foreach(json_object_get(other, "packets"), i, o)
+    {
+        struct packet p = packet_of(o);
+        if (is_among(&p, opcode, psn) && p.ns >= since_ns)
+            return p.ns;
+    }
+    return -1;
 }
 
 /* To the step of those before it, or a new one. */
@@ -307,10 +322,10 @@ static void add_packet(struct walk *w, struct step **last, const struct packet *
                            .first_psn = p->psn,
                            .first_opcode = p->opcode};
     }
-    s->end_ns = p->ns;
-    s->last_psn = p->psn;
+    s->end_ns = p->end_ns;
+    s->last_psn = (p->psn + p->count - 1) & PSN_MASK;
     s->last_opcode = p->opcode;
-    s->count++;
+    s->count += p->count;
 }
 
 /* Those since the message began; the ones before are of messages before. A packet is there
@@ -326,6 +341,7 @@ static void add_packets(struct walk *w, const json_t *trace, const json_t *other
         struct packet p = packet_of(o);
         long long left_ns = p.sent ? p.ns : left_at(other, p.opcode, p.psn, since_ns);
         p.ns = p.ns < left_ns ? left_ns : p.ns;
+        p.end_ns = p.end_ns < p.ns ? p.ns : p.end_ns;
         if (left_ns >= since_ns)
             add_packet(w, &last, &p, target);
     }
@@ -353,7 +369,7 @@ static size_t first_received(const json_t *packets, const json_t *from, size_t f
         struct packet p = packet_of(json_array_get(packets, i));
         for (size_t k = first; !p.sent && k < json_array_size(from); k++) {
             struct packet other = packet_of(json_array_get(from, k));
-            if (other.sent && other.opcode == p.opcode && other.psn == p.psn)
+            if (is_among(&other, p.opcode, p.psn))
                 return i;
         }
     }

@@ -147,18 +147,29 @@ bool lab_report_is_trouble(const char *counter)
     return false;
 }
 
-/* What changed of the device's counters that tells of trouble. */
-static void print_trouble(FILE *out, const json_t *c, const char *side)
+static void print_count(FILE *out, const json_t *c, const char *side, const char *name,
+                        long long value)
 {
     char size[LAB_LABEL_BYTES], depth[LAB_LABEL_BYTES], way[LAB_LABEL_BYTES];
+    fprintf(out, "%s of %s at depth %s, %s, %s: %s %lld\n", text(c, "op"), lab_report_size(c, size),
+            lab_report_depth(c, depth), lab_report_way(c, way), side, name, value);
+}
+
+/* What an application over UC or UD made good, and what changed of the device's counters that tells
+ * of trouble. */
+static void print_trouble(FILE *out, const json_t *c, const char *side)
+{
+    static const char *const own[] = {"resent", "lost", "duplicates"};
+    const json_t *s = json_object_get(c, side);
     const char *name;
     json_t *value;
-    json_object_foreach(json_object_get(json_object_get(c, side), "counters"), name, value)
+    for (unsigned i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        if (integer(s, own[i]) > 0)
+            print_count(out, c, side, own[i], integer(s, own[i]));
+    json_object_foreach(json_object_get(s, "counters"), name, value)
     {
         if (lab_report_is_trouble(name))
-            fprintf(out, "%s of %s at depth %s, %s, %s: %s %lld\n", text(c, "op"),
-                    lab_report_size(c, size), lab_report_depth(c, depth), lab_report_way(c, way),
-                    side, name, (long long)json_integer_value(value));
+            print_count(out, c, side, name, json_integer_value(value));
     }
 }
 

@@ -83,6 +83,31 @@ static uint8_t *read_file(const char *file, size_t *size)
     return bytes;
 }
 
+/* Of a long message there are thousands, and one end tells the other of them. */
+static bool is_middle(uint32_t opcode)
+{
+    enum { OPERATION = 0x1f, SEND_MIDDLE = 1, WRITE_MIDDLE = 7, READ_RESPONSE_MIDDLE = 14 };
+    uint32_t which = opcode & OPERATION;
+    return which == SEND_MIDDLE || which == WRITE_MIDDLE || which == READ_RESPONSE_MIDDLE;
+}
+
+/* To those that are one with the packet before. */
+static bool join(json_t *before, const struct lab_packet *p, bool sent)
+{
+    enum { PSN_MASK = 0xffffff };
+    json_int_t count = 1;
+    int opcode, psn, was_sent;
+    if (before == NULL || !is_middle(p->opcode) ||
+        json_unpack(before, "{s:b,s:i,s:i,s?I}", "sent", &was_sent, "opcode", &opcode, "psn", &psn,
+                    "count", &count) != 0 ||
+        (was_sent != 0) != sent || opcode != (int)p->opcode ||
+        (((uint32_t)psn + (uint32_t)count) & PSN_MASK) != p->psn)
+        return false;
+    json_object_set_new(before, "count", json_integer(count + 1));
+    json_object_set_new(before, "end_ns", json_integer((json_int_t)p->ns));
+    return true;
+}
+
 static json_t *packets(const struct lab_trace *t)
 {
     json_t *all = json_array();
@@ -94,10 +119,11 @@ static json_t *packets(const struct lab_trace *t)
     while (open && lab_capture_next(&c, &p)) {
         if (p.dest_qpn != t->own_qpn && p.dest_qpn != t->peer_qpn)
             continue;
-        json_array_append_new(all,
-                              json_pack("{s:I,s:b,s:i,s:i,s:i}", "ns", (json_int_t)p.ns, "sent",
-                                        p.dest_qpn == t->peer_qpn, "opcode", (int)p.opcode, "psn",
-                                        (int)p.psn, "bytes", (int)p.bytes));
+        bool sent = p.dest_qpn == t->peer_qpn;
+        if (!join(json_array_get(all, json_array_size(all) - 1), &p, sent))
+            json_array_append_new(all,
+                                  json_pack("{s:I,s:b,s:i,s:i}", "ns", (json_int_t)p.ns, "sent",
+                                            sent, "opcode", (int)p.opcode, "psn", (int)p.psn));
     }
     free(bytes);
     return all;

@@ -53,8 +53,8 @@ void lab_trace_stop(struct lab_trace *t);
 /* Lets all before the traced message come to rest, so that what is seen after it is its own. */
 void lab_trace_rest(const struct lab_trace *t, uint64_t sequence);
 const char *lab_point_name(enum lab_point p);
-/* {"points": {NAME: ns}, "packets": [{"ns", "sent", "opcode", "psn", "bytes"}]}, by the clock of
- * lab_now_ns(). */
+/* {"points": {NAME: ns}, "packets": [{"ns", "sent", "opcode", "psn"}]}, by the clock of
+ * lab_now_ns(). Middle packets that follow one another are one: {..., "count", "end_ns"}. */
 json_t *lab_trace_json(const struct lab_trace *t);
 
 #endif

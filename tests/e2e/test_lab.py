@@ -241,6 +241,12 @@ def walks(transport, out, clocks):
             demand(begins == sorted(begins) and begins[:1] in ([], [0]), f"times {begins}")
 
 
+def path_of_8_mib():
+    """The largest: thousands of packets."""
+    out, _ = lab("path", "--op", "write", "--size", "8MiB", "--timeout", "60s")
+    demand("RDMA WRITE First, PSN " in out and "to RDMA WRITE Last, PSN " in out, out[:2000])
+
+
 def path_text():
     out, _ = lab("path", "--op", "write", "--size", "16KiB")
     for text in ("The path of one write of 16384 bytes over rc", "does not prove:", "------>",
@@ -718,6 +724,7 @@ def cases(tap):
         one(f"path_{transport}", path, transport)
     one("path_cm_events", path, "rc", "--connect", "cm", "--wait", "event", "--size", "4KiB")
     one("path_text", path_text)
+    one("path_of_8_mib", path_of_8_mib)
     one("lossy_uc", lossy, "uc")
     one("lossy_uc_pieces", lossy_in_pieces)
     one("lossy_ud", lossy, "ud")

@@ -212,6 +212,59 @@ static void lab_path_make__what_a_send_is(void **state)
     }
 }
 
+/* Thousands of Middle packets are told as one; what is shown is the same, and the ends may have
+ * them in other pieces. */
+static void lab_path_make__middle_packets_as_one(void **state)
+{
+    (void)state;
+    static const char from[] =
+        "{'points': {'post': 1000, 'posted': 1100}, 'packets': ["
+        "{'ns': 1200, 'sent': true, 'opcode': 6, 'psn': 16777214},"
+        "{'ns': 1300, 'sent': true, 'opcode': 7, 'psn': 16777215, 'count': 2000, 'end_ns': 1900},"
+        "{'ns': 2000, 'sent': true, 'opcode': 8, 'psn': 1999}]}";
+    static const char to[] =
+        "{'points': {'told': 5000}, 'packets': ["
+        "{'ns': 1250, 'sent': false, 'opcode': 6, 'psn': 16777214},"
+        "{'ns': 1270, 'sent': false, 'opcode': 7, 'psn': 16777215, 'count': 500, 'end_ns': 1400},"
+        "{'ns': 1500, 'sent': true, 'opcode': 17, 'psn': 498},"
+        "{'ns': 1600, 'sent': false, 'opcode': 7, 'psn': 499, 'count': 1500, 'end_ns': 2100},"
+        "{'ns': 2200, 'sent': false, 'opcode': 8, 'psn': 1999}]}";
+    static const struct {
+        json_int_t begin_ns, end_ns;
+        const char *what;
+    } rows[] = {
+        {0,    100,  "goes into the send queue"                                            },
+        {200,  1000,
+         "sends: 2002 packets, RDMA WRITE First, PSN 16777214 to RDMA WRITE Last, PSN 1999"},
+        {250,  400,
+         "arrive and go into memory: 501 packets, RDMA WRITE First, PSN 16777214 to RDMA "
+         "WRITE Middle, PSN 498"                                                           },
+        {500,  500,  "acknowledges to the far NIC"                                         },
+        {600,  1200,
+         "arrive and go into memory: 1501 packets, RDMA WRITE Middle, PSN 499 to RDMA "
+         "WRITE Last, PSN 1999"                                                            },
+        {4000, 4000, "is told"                                                             },
+    };
+    json_t *path = make(LAB_WRITE, LAB_RC, from, to);
+    const json_t *steps = json_object_get(path, "steps");
+    assert_int_equal(json_array_size(steps), sizeof(rows) / sizeof(rows[0]));
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const json_t *s = json_array_get(steps, i);
+        const char *what = json_string_value(json_object_get(s, "what"));
+        if (strstr(what, rows[i].what) == NULL)
+            fail_msg("%u: %s instead of %s", i + 1, what, rows[i].what);
+        assert_int_equal(json_integer_value(json_object_get(s, "begin_ns")), rows[i].begin_ns);
+        assert_int_equal(json_integer_value(json_object_get(s, "end_ns")), rows[i].end_ns);
+    }
+    json_decref(path);
+    two_clocks = true;
+    path = make(LAB_WRITE, LAB_RC, from, to);
+    two_clocks = false;
+    assert_int_equal(json_array_size(json_object_get(path, "steps")), 6);
+    assert_true(says(path, "what", "arrive and go into memory: 501 packets"));
+    json_decref(path);
+}
+
 static void add_to_times(json_t *trace, json_int_t ns)
 {
     const char *name;
@@ -352,6 +405,8 @@ static void lab_path_make__nonsense(void **state)
         "{'points': 5, 'packets': {}}",
         "{'points': {'told': 'x', 'post': -7, 'other': 1}, 'packets': [5, {}, {'ns': 'x'}]}",
         "{'packets': [{'ns': 5, 'sent': true, 'opcode': 255, 'psn': -1}]}",
+        "{'packets': [{'ns': 5, 'sent': true, 'opcode': 7, 'psn': 3, 'count': -4, 'end_ns': -1},"
+        " {'ns': 6, 'sent': false, 'opcode': 7, 'psn': 4, 'count': 9000000000, 'end_ns': 'x'}]}",
     };
     for (unsigned i = 0; i < sizeof(traces) / sizeof(traces[0]); i++) {
         for (two_clocks = false;; two_clocks = true) {
@@ -397,6 +452,7 @@ int main(void)
         cmocka_unit_test(lab_path_make__what_a_completion_proves),
         cmocka_unit_test(lab_path_make__what_being_told_proves),
         cmocka_unit_test(lab_path_make__what_a_send_is),
+        cmocka_unit_test(lab_path_make__middle_packets_as_one),
         cmocka_unit_test(lab_path_make__two_clocks),
         cmocka_unit_test(lab_path_make__two_clocks_of_other_nics),
         cmocka_unit_test(lab_path_make__longest_wait),

@@ -72,6 +72,8 @@ static void lab_report_write__has_all(void **state)
         "write      direct        1000B        1  source",
         "write      direct        1000B        1  target     0.00     1.00     0.00",
         "write of 1000B at depth 1, direct, target: retransmitted_packets 3\n",
+        "write of 1000B at depth 1, direct, source: resent 7\n",
+        "write of 1000B at depth 1, direct, target: duplicates 2\n",
         "Verdict: passed; RDMA pays for this load",
     };
     struct lab_end e;
@@ -79,6 +81,9 @@ static void lab_report_write__has_all(void **state)
     made_run(&e, &run, 5000);
     json_object_set_new(run.results[1].target, "counters",
                         json_pack("{s:i,s:i}", "retransmitted_packets", 3, "tx_packets", 9));
+    run.results[1].source.resent = 7;
+    json_object_set_new(run.results[1].target, "duplicates", json_integer(2));
+    json_object_set_new(run.results[1].target, "lost", json_integer(0));
     run.results[1].source.registered_bytes = 256 << 10;
     json_t *record = lab_record_make(&e, &run, NULL);
     json_object_set_new(record, "source",
@@ -88,6 +93,7 @@ static void lab_report_write__has_all(void **state)
         if (strstr(text, wanted[i]) == NULL)
             fail_msg("not there: %s\namong:\n%s", wanted[i], text);
     assert_null(strstr(text, "tx_packets")); /* no trouble */
+    assert_null(strstr(text, ": lost"));
     json_decref(record);
     lab_run_clear(&run);
 }
