@@ -472,9 +472,8 @@ def main():
     os.environ["VERBENA_TAPES"] = LOGS  # where a failed world leaves its tape
     tap.adopt_orphans()
     # Started in the background or by nohup we would hand ignored signals on to the tests.
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
-        if signal.getsignal(number) == signal.SIG_IGN:
-            signal.signal(number, signal.SIG_DFL)
+    tap.end_by_signal()
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     if options.long:
         os.environ["VERBENA_LONG"] = "1"
     check = Check(options)

@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 
@@ -31,7 +32,8 @@ REPORTS = [
     )
 ]
 PR_SET_CHILD_SUBREAPER = 36
-END_SECONDS = 10  # what a program that ran out of time has for its trap
+END_SECONDS = 10  # what a program that is told to end has for its trap
+ending = False  # nothing is started any more
 
 
 @dataclass
@@ -153,9 +155,38 @@ def end_leftovers(before, grace_seconds=1.0):
     return names
 
 
+def end_by_signal():
+    """Who ends us ends what we have started: first told, so that it can take down what it set up."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+    def end(number, _):
+        global ending
+        ending = True
+        for each in numbers:
+            signal.signal(each, signal.SIG_IGN)
+        deadline, told = time.monotonic() + END_SECONDS, set()
+        while (left := children()) and time.monotonic() < deadline:
+            for pid in left.keys() - told:  # also what we inherit from those who have ended
+                told.add(pid)
+                try:
+                    os.kill(-pid if os.getpgid(pid) == pid else pid, signal.SIGTERM)
+                except ProcessLookupError:
+                    pass  # has ended meanwhile
+            time.sleep(0.05)
+        killed = end_leftovers({}, 0)
+        print(f"ended by {signal.Signals(number).name}" + (", with " if killed else ""), *killed)
+        sys.stdout.flush()
+        os._exit(128 + number)  # other threads wait for what is gone
+
+    for number in numbers:
+        signal.signal(number, end)
+
+
 def run(name, command, log_path, limit_seconds, env=None, cwd=None, alone=False):
     """Run one program to its end or limit. alone: nothing else runs, so leftovers are its own."""
     outcome = Outcome(name, log=log_path)
+    if ending:
+        return outcome
     start = time.monotonic()
     before = children() if alone else {}
     with open(log_path, "wb") as log:

@@ -3,12 +3,16 @@
 """tap.py counts cases as it should, and nothing that went wrong counts as passed."""
 
 import os
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../scripts"))
 import tap  # noqa: E402 (the path comes first)
+from results import report  # noqa: E402
 
 # name, shell text run as the test program, (passed, failed, skipped), a word of the reason
 ROWS = (
@@ -64,18 +68,47 @@ def verdict(name, text, counts, reason):
     return got == counts and (reason is None or reason in said), f"{got} {said}"
 
 
+# Its test program has something that it set up, and a process that has left its group.
+ENDED = """
+import sys
+import tap
+tap.adopt_orphans()
+tap.end_by_signal()
+words = "trap 'rmdir made; exit 0' TERM; mkdir made; setsid sleep 60 & echo $! >pid; wait"
+tap.run("ended", ["sh", "-c", words], "log", 60)
+"""
+
+
+def ended(number):
+    """Told to end, and it ended: what the test set up is gone, and so is what it had started."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = dict(os.environ, PYTHONPATH=os.path.dirname(tap.__file__))
+        with subprocess.Popen([sys.executable, "-c", ENDED], cwd=folder, env=env) as process:
+            sleeper = os.path.join(folder, "pid")
+            deadline = time.monotonic() + 30
+            while not (os.path.exists(sleeper) and os.path.getsize(sleeper)):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    process.kill()
+                    return False, "its test was not started"
+                time.sleep(0.01)
+            process.send_signal(number)
+            status = process.wait()
+        with open(sleeper, encoding="ascii") as text:
+            left = os.path.exists("/proc/" + text.read().strip())
+        there = os.path.exists(os.path.join(folder, "made"))
+    found = f"exit code {status}, set up: {there}, runs: {left}"
+    return status == 128 + number and not there and not left, found
+
+
 def main():
     tap.adopt_orphans()
     results = [(row[0], *verdict(*row)) for row in ROWS]
     missing = tap.run("missing", ["./no-such-program"], os.devnull, 1)
     results.append(("program_missing", len(missing.failed) == 1, missing.failed))
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        results.append((f"ended_by_{number.name}", *ended(number)))
     results.append(("nothing_left", not tap.children(), tap.children()))
-    print(f"1..{len(results)}")
-    for number, (name, passed, detail) in enumerate(results, 1):
-        print(f"{'ok' if passed else 'not ok'} {number} - {name}")
-        if not passed:
-            print("#", detail)
-    return 0 if all(passed for _, passed, _ in results) else 1
+    return report(results)
 
 
 if __name__ == "__main__":
