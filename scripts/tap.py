@@ -156,7 +156,7 @@ def end_leftovers(before, grace_seconds=1.0):
 
 
 def end_by_signal():
-    """Who ends us ends what we have started: first told, so that it can take down what it set up."""
+    """Who ends us ends what we have started, which is told first: it may have set up something."""
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
     def end(number, _):
