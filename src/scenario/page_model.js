@@ -135,6 +135,11 @@ const page = (() => {
             root = roots()[0],
             ring = circle();
         const hosts = paused.filter((p) => !p.at_switch);
+        if (d.end === "livelock")
+            found.push(
+                `${format.bytes(total.arrived_bytes)} arrived of flows that have ` +
+                    `${format.bytes(total.bytes)} in all: the same frames again and again.`,
+            );
         if (ring.length > 0)
             found.push(
                 `The circle: ${ring.map((p) => nodes[p.node].name).join(" \u2192 ")} \u2192 ` +

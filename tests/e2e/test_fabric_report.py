@@ -125,6 +125,7 @@ def others():
         for name, word, status in (
             ("go-back-n-without-pfc", "LOSS", 0),
             ("link-flap", "goes down", 0),
+            ("go-back-0-livelock", "LIVELOCK(.|\\n)*arrived of flows that have 4 MiB", STALLED),
             ("victim-flow", "Propagation", 0),
         ):
             browser.page(example(name, status=status), 400)
