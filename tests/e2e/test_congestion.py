@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 120 s
+# limit: 300 s
 """Congestion control live: marks on the way make CNPs, CNPs slow the sender down, data is right.
 
 The marks are those of a queueing discipline between two namespaces, where the kernel has one that

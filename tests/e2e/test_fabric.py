@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
+# limit: 300 s
 """`verbena fabric run`: every example scenario and what it shows, imports, messages, the same bytes twice."""
 
 import collections

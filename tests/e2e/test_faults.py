@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 240 s
+# limit: 480 s
 """A bad network on both sides: the programs still finish, and not a byte is wrong."""
 
 import os

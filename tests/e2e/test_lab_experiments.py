@@ -50,13 +50,13 @@ def check_trial(trial):
 def torn_is_seen(x):
     """Plain Reads are torn, each of two versions that the far application wrote; with the lock none
     is."""
-    torn = 0
+    torn = []
     for trial in x["trials"]:
         counts = trial["source"]["counts"]
         demand(counts["corrupt"] == 0, f"{trial}")
         demand(counts["whole"] + counts["torn"] == trial["rounds"], f"{trial}")
         if trial["variant"] == "plain Read":
-            torn += counts["torn"]
+            torn.append(counts["torn"])
             demand(("first" in trial["source"]) == (counts["torn"] > 0), f"{trial}")
         else:
             demand(counts["torn"] == 0, f"{trial}")
@@ -64,7 +64,14 @@ def torn_is_seen(x):
             tried = counts["tries"] - counts["retried_locked"] - counts["retried_changed"]
             demand(tried == trial["rounds"], f"{trial}")
             demand(trial["rounds"] > 0 or "none was delivered" in x["summary"], x["summary"])
-    demand(torn > 0, f"no Read was torn: {x['summary']}")
+    demand(torn.count(0) == x["summary"].count("none this time"), f"{torn} torn: {x['summary']}")
+    return any(torn)
+
+
+def torn_is_seen_at_last(x, again):
+    """On a busy machine the two ends may take turns, so that no Read meets a Write in one run: then
+    there is another one. again: makes it."""
+    wait_until(lambda: torn_is_seen(x) or torn_is_seen(again()), 60, "a torn Read")
 
 
 def flags_are_told(x, variants=7):
@@ -77,10 +84,15 @@ def flags_are_told(x, variants=7):
             demand(early == 0 or trial["variant"] in OPEN, f"told before its data: {trial}")
 
 
+def torn_again():
+    out, _ = lab("experiment", "torn", "--json", "-")
+    return experiments_of(out, ["torn"])["torn"]
+
+
 def experiments():
     out, _ = lab("experiment", "--json", "-")
     found = experiments_of(out, ["torn", "flag"])
-    torn_is_seen(found["torn"])
+    torn_is_seen_at_last(found["torn"], torn_again)
     flags_are_told(found["flag"])
     demand({t["size"] for t in found["flag"]["trials"]} == {64, 4096}, "sizes")
 
@@ -339,8 +351,13 @@ def across(net, *words):
 
 
 def experiments_across(net):
-    found = experiments_of(across(net, "experiment", "--iterations", "300"), ["torn", "flag"])
-    torn_is_seen(found["torn"])
+    words = ("experiment", "--iterations", "300")
+
+    def again():
+        return experiments_of(across(net, *words, "--experiment", "torn"), ["torn"])["torn"]
+
+    found = experiments_of(across(net, *words), ["torn", "flag"])
+    torn_is_seen_at_last(found["torn"], again)
     flags_are_told(found["flag"])
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
+# limit: 240 s
 """Debian's libfabric: its verbs provider finds our devices, and fi_pingpong with data checking runs
 over them: two processes of one address, and two network namespaces."""
 

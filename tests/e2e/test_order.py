@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
+# limit: 240 s
 """A program that watches the last byte of a Write never sees it before an earlier byte."""
 
 import sys

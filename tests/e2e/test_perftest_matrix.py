@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 240 s
+# limit: 600 s
 """The whole matrix of Debian's perftest on 127.0.0.1: every program with every transport, each once
 plain and once with each option; and the pingpongs of ibverbs-utils. What perftest itself refuses is
 no row: it is tried, and named with perftest's own words. A word on the command line chooses the

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
+# limit: 240 s
 """Debian's UCX finds our devices, and its verbs transports carry data over them: ucx_perftest, which
 only counts, and ucp_pair, which looks at every byte. rc_v receives through an SRQ
 (ibv_create_srq), ud_v by receives of each QP."""
