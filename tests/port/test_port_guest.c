@@ -33,7 +33,7 @@ enum {
     ALICE = 64001,
     BOB = 64002,
     PACKETS = 20,
-    LIMIT_SECONDS = 15,
+    LIMIT_SECONDS = 30,
 };
 
 static const struct nic_path paths[2] = {
