@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 480 s
+# limit: 900 s
 """`verbena lab`: local and between two namespaces, its detectors, thresholds and errors.
 
 Nothing here judges a time. Every run must end by itself, with both of its processes.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 240 s
+# limit: 480 s
 """`verbena lab`: experiments, several queue pairs; paths and experiments between two namespaces.
 
 Nothing here judges a time.

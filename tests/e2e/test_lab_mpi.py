@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 300 s
+# limit: 600 s
 """`verbena lab mpi`: many processes that Open MPI's mpirun starts, on one machine and in namespaces
 joined by a veth pair; ranks that differ, die or say nothing more.
 

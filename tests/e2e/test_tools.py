@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 180 s
+# limit: 360 s
 """The program `verbena`: every option, every message, every exit code; examples of the manual."""
 
 import glob
