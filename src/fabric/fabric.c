@@ -503,6 +503,12 @@ void fabric_flow_result(const struct fabric *f, uint32_t flow, struct fabric_flo
     out->ideal_ps = route_ideal_ps(f, flow, f->flow_spec[flow].bytes);
 }
 
+uint64_t fabric_round_trip_ps(const struct fabric *f, uint32_t flow)
+{
+    uint64_t bytes = f->flow_spec[flow].bytes, payload = f->config.hosts.payload_bytes;
+    return route_ideal_ps(f, flow, bytes < payload ? bytes : payload);
+}
+
 uint32_t fabric_ports(const struct fabric *f)
 {
     return f->ports;

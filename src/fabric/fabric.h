@@ -247,6 +247,8 @@ enum fabric_state fabric_run(struct fabric *f, uint64_t max_events);
 
 void fabric_totals(const struct fabric *f, struct fabric_totals *out);
 void fabric_flow_result(const struct fabric *f, uint32_t flow, struct fabric_flow_result *out);
+/* What a full packet of the flow and its acknowledgement take on an empty network; 0: not known. */
+uint64_t fabric_round_trip_ps(const struct fabric *f, uint32_t flow);
 /* Ports in order of nodes, then of links as given. */
 uint32_t fabric_ports(const struct fabric *f);
 void fabric_port_result(const struct fabric *f, uint32_t port, unsigned priority,

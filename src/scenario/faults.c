@@ -149,12 +149,14 @@ bool faults_read(struct reader *r, const struct field *root, struct scenario *s)
     g.item = calloc(n + 1u, sizeof(*g.item));
     g.had = calloc(s->topology.links + 1u, sizeof(*g.had));
     g.mapped = calloc(s->topology.nodes + 1u, sizeof(*g.mapped));
-    if (s->fault == NULL || s->mapping == NULL || g.item == NULL || g.had == NULL ||
-        g.mapped == NULL)
+    bool got = s->fault != NULL && s->mapping != NULL && g.item != NULL && g.had != NULL &&
+               g.mapped != NULL;
+    if (!got)
         reader_fail(r, &g.list, "too many for the memory");
-    for (unsigned i = 0; i < n && !r->failed; i++)
+    for (unsigned i = 0; got && i < n && !r->failed; i++)
         read_fault(&g, i);
-    check_changes(&g);
+    if (got)
+        check_changes(&g);
     free(g.item);
     free(g.had);
     free(g.mapped);

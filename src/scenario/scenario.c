@@ -14,6 +14,8 @@
 
 #include "scenario/quantity.h"
 
+enum { WARN_FLOWS = 4096 };
+
 void scenario_init(struct scenario *s)
 {
     memset(s, 0, sizeof(*s));
@@ -321,9 +323,28 @@ static void warn_of_room(const struct scenario *s, const struct fabric *f, FILE 
     }
 }
 
+/* Of the first flows: where it is too short it is so for most. */
+static void warn_of_timeout(const struct scenario *s, const struct fabric *f, FILE *out)
+{
+    char timeout[QUANTITY_TEXT_BYTES], round[QUANTITY_TEXT_BYTES];
+    uint64_t timeout_ps = s->config.hosts.timeout_ps;
+    for (uint32_t i = 0; timeout_ps != 0 && i < s->flows && i < WARN_FLOWS; i++) {
+        uint64_t ps = fabric_round_trip_ps(f, i);
+        if (ps <= timeout_ps)
+            continue;
+        fprintf(out,
+                "warning: hosts.timeout: %s are less than a packet from %s to %s and its "
+                "acknowledgement take, %s; all is sent again before\n",
+                quantity_print(timeout_ps, QUANTITY_TIME, timeout), s->name[s->flow[i].src],
+                s->name[s->flow[i].dst], quantity_print(ps, QUANTITY_TIME, round));
+        return;
+    }
+}
+
 void scenario_warn(const struct scenario *s, const struct fabric *f, FILE *out)
 {
     warn_of_room(s, f, out);
+    warn_of_timeout(s, f, out);
     if (s->config.switches.ecn == 0)
         return;
     for (uint32_t i = 0; i < fabric_ports(f); i++) {

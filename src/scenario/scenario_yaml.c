@@ -131,7 +131,7 @@ static bool read_graph(struct reader *r, const struct field *f, struct scenario 
 
 static bool read_topology(struct reader *r, const struct field *root, struct scenario *s)
 {
-    struct field f;
+    struct field f, k;
     struct shape_size z = {
         .host_link = {.rate_bps = UINT64_C(100000000000), .delay_ps = FABRIC_US}
     };
@@ -153,8 +153,9 @@ static bool read_topology(struct reader *r, const struct field *root, struct sce
     get_link(r, &f, "uplink_rate", "uplink_delay", &z.inner_link);
     z.spines = reader_get_count(r, &f, "spines", 1, FABRIC_MAX_NODES, 2);
     z.k = reader_get_count(r, &f, "k", 2, 64, 4);
+    reader_get(r, &f, "k", &k);
     if (z.k % 2 != 0)
-        return reader_fail(r, &f, "k is %" PRIu32 ", an even number is expected", z.k);
+        return reader_fail(r, &k, "%" PRIu32 " is odd, an even number is expected", z.k);
     if (r->failed)
         return false;
     return shape_build(s, (enum shape)shape, &z) ||

@@ -118,6 +118,51 @@ static void case_126_thresholds(void **state)
     }
 }
 
+/* A time-out that is over before an acknowledgement can be there. */
+static void warn__timeout_too_short(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *hosts, *links, *says; /* NULL: nothing */
+    } rows[] = {
+        {"{nic: none}",               "delay: 1us",              NULL                         },
+        {"{nic: engine}",             "delay: 1us",              NULL                         },
+        {"{nic: none}",               "delay: 999us",            NULL                         },
+        {"{nic: none}",               "delay: 1ms",
+         "warning: hosts.timeout: 4ms are less than a packet from h1 to h0 and its acknowledgement "
+         "take, 4.00019072ms; all is sent again before"                                       },
+        {"{nic: engine}",             "delay: 1s",               "hosts.timeout: 4ms are less"},
+        {"{nic: none, timeout: 0s}",  "delay: 1s",               NULL                         },
+        {"{nic: none, timeout: 5us}", "delay: 1us",              NULL                         },
+        {"{nic: none, timeout: 4us}", "delay: 1us",              "hosts.timeout: 4us are less"},
+        {"{nic: none}",               "delay: 1us, rate: 1Mbps", "from h1 to h0"              },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scenario s;
+        struct scenario_error e;
+        struct fabric *f;
+        char yaml[512], said[512] = "";
+        FILE *out = fmemopen(said, sizeof(said), "w");
+        snprintf(
+            yaml, sizeof(yaml),
+            "topology: {shape: star, hosts: 3, %s}\nswitches: {lossless: [], ecn: {priorities: "
+            "[]}}\nhosts: %s\nworkload: [{op: incast, to: h0}]\n",
+            rows[i].links, rows[i].hosts);
+        scenario_init(&s);
+        if (!scenario_read_yaml(&s, bench_file(yaml), NULL, 0, &e) ||
+            !scenario_make(&s, "text.yaml", &f, &e))
+            fail_msg("%s", e.text);
+        scenario_warn(&s, f, out);
+        fclose(out);
+        if (rows[i].says != NULL)
+            bench_contains(said, rows[i].says);
+        else
+            assert_string_equal(said, "");
+        fabric_destroy(f);
+        scenario_free(&s);
+    }
+}
+
 /* A frame for which there is no room in an empty switch. */
 static void warn__no_room_for_a_frame(void **state)
 {
@@ -170,6 +215,7 @@ int main(void)
         cmocka_unit_test(make__refused),
         cmocka_unit_test(make__headroom_beyond_all_buffers),
         cmocka_unit_test(case_126_thresholds),
+        cmocka_unit_test(warn__timeout_too_short),
         cmocka_unit_test(warn__no_room_for_a_frame),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -140,7 +140,7 @@ static void read__mistakes(void **state)
          "text.yaml:3: topology: there is no field 'speed' with shape star; expected: shape"                                         },
         {"topology: {shape: star, hosts: 0}\n" WORK,
          "text.yaml:1: topology.hosts: '0' is out of range; from 1 to"                                                               },
-        {"topology: {shape: fat-tree, k: 5}\n" WORK,                               "k is 5, an even number is expected"              },
+        {"topology: {shape: fat-tree, k: 5}\n" WORK,                               "topology.k: 5 is odd, an even number is"         },
         {"topology: {shape: fat-tree, k: 64, rate: 1Gbps, k: 4}\n" WORK,           "'k' is there twice"                              },
         {STAR "workload:\n  - {op: incast, to: h9}\n",
          "text.yaml:3: workload.0.to: there is no host 'h9'"                                                                         },
