@@ -140,7 +140,7 @@ static void warn__timeout_too_short(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct scenario s;
         struct scenario_error e;
-        struct fabric *f;
+        struct fabric *f = NULL;
         char yaml[512], said[512] = "";
         FILE *out = fmemopen(said, sizeof(said), "w");
         snprintf(
@@ -185,7 +185,7 @@ static void warn__no_room_for_a_frame(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct scenario s;
         struct scenario_error e;
-        struct fabric *f;
+        struct fabric *f = NULL;
         char yaml[512], said[512] = "";
         FILE *out = fmemopen(said, sizeof(said), "w");
         snprintf(yaml, sizeof(yaml),
