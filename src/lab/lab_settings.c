@@ -314,8 +314,10 @@ static void text_of_number(enum kind kind, uint64_t value, char *out, unsigned b
     unsigned long long v = value;
     if (kind == RATE || kind == RATIO)
         snprintf(out, bytes, "%llu.%06llu", v / 1000000, v % 1000000);
+    else if (kind == TIME)
+        lab_number_say(LAB_TIME, value, out, bytes);
     else
-        snprintf(out, bytes, "%llu%s", v, kind == TIME ? "ns" : "");
+        snprintf(out, bytes, "%llu", v);
 }
 
 void lab_settings_text(const struct lab_settings *s, unsigned place, char *out, unsigned bytes)

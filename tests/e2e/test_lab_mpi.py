@@ -273,7 +273,7 @@ def host_name():
 def refused():
     for contexts, status, says in (
         ([(1, SMALL)], 64, "the launcher started 1, where 2 to 256 processes can be"),
-        ([(1, SMALL), (1, [*SMALL, "--retry", "5ms"])], 69, "retry is 20000000ns for rank 0 on "),
+        ([(1, SMALL), (1, [*SMALL, "--retry", "5ms"])], 69, "retry is 20ms for rank 0 on "),
         ([(1, SMALL), (1, [*SMALL, "--max-p99", "1s"])], 69, "max-p99 is 0ns for rank 0 on "),
         ([(2, [*SMALL, "--network", "10.0.0.0/8"])], 69, "network: rank 0 on "),
         ([(2, [*SMALL, "--network", "10.0.0.0/33"])], 64, "--network: '10.0.0.0/33' is no prefix"),
