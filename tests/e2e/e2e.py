@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -184,16 +183,20 @@ class Process:
         """In whatever network namespace the process is."""
         if self.popen.poll() is not None:
             raise Failed(f"ended with {self.popen.returncode}: {self}\n{self.tail()}")
-        for table in ("tcp", "tcp6"):
-            try:
-                with open(f"/proc/{self.pid}/net/{table}", encoding="ascii") as rows:
-                    for row in rows:
-                        words = row.split()
-                        if words[3] == TCP_LISTEN and words[1].endswith(f":{port:04X}"):
-                            return True
-            except OSError:
-                pass
-        return False
+        return (port, TCP_LISTEN) in tcp_ports(self.pid)
+
+
+def tcp_ports(pid="self"):
+    """(local port, state) of what there is of TCP in the network namespace of a process."""
+    found = set()
+    for table in ("tcp", "tcp6"):
+        try:
+            with open(f"/proc/{pid}/net/{table}", encoding="ascii") as rows:
+                next(rows, None)  # the headings
+                found |= {(int(w[1].rpartition(":")[2], 16), w[3]) for w in map(str.split, rows)}
+        except OSError:
+            pass  # has ended, or no IPv6
+    return found
 
 
 def run(command, limit_seconds=LIMIT_SECONDS, **kwargs):
@@ -216,19 +219,16 @@ _port_lock = threading.Lock()  # some cases run pairs side by side
 
 
 def free_port():
-    """A TCP port that nobody listens on, in our namespace."""
+    """A TCP port that nobody uses, in our namespace. It is not tried by a socket: what another thread
+    forks meanwhile would have a copy until it execs, and keep the port from its server.
+    """
     global _next_port
-    while True:
-        with _port_lock:
+    with _port_lock:
+        used = {port for port, _ in tcp_ports()}
+        while True:
             _next_port = _next_port + 1 if _next_port < LAST_PORT else FIRST_PORT
-            port = _next_port
-        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-            try:
-                probe.bind(("::", port))
-                return port
-            except OSError:
-                continue
+            if _next_port not in used:
+                return _next_port
 
 
 class Side:
