@@ -8,6 +8,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../scripts"))
 import bench_lab  # noqa: E402
+from results import report  # noqa: E402
 
 TRIAL = {"rounds": 5000, "size": 4096, "mtu_bytes": 4096, "depth": 64, "signal_every": 16,
          "outstanding_reads": 16, "receives": 160, "inline_bytes": 0}
@@ -108,12 +109,7 @@ def main():
     results += [("unsaid", *check_unsaid()), ("rows", *check_rows())]
     results += [(f"interval_{number}", *check_interval(*case))
                 for number, case in enumerate(INTERVALS)]
-    print(f"1..{len(results)}")
-    for number, (name, passed, detail) in enumerate(results, 1):
-        print(f"{'ok' if passed else 'not ok'} {number} - {name}")
-        if not passed:
-            print("#", detail)
-    return 0 if all(passed for _, passed, _ in results) else 1
+    return report(results)
 
 
 if __name__ == "__main__":

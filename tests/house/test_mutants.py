@@ -9,6 +9,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../scripts"))
 import mutants  # noqa: E402 (the path comes first)
+from results import report  # noqa: E402
 
 CODE = """int a(void)
 {
@@ -90,12 +91,7 @@ def main():
     chosen = [mutants.choose(list(range(10)), n) for n in (1, 3, 10, 20)]
     lengths = [len(set(some)) for some in chosen]
     results.append(("sample_has_no_twins", lengths == [1, 3, 10, 10], lengths))
-    print(f"1..{len(results)}")
-    for number, (name, passed, found) in enumerate(results, 1):
-        print(f"{'ok' if passed else 'not ok'} {number} - {name}")
-        if not passed:
-            print("#", found)
-    return 0 if all(passed for _, passed, _ in results) else 1
+    return report(results)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../scripts"))
 import spec_map  # noqa: E402 (the path comes first)
+from results import report  # noqa: E402
 
 # name, text, the tags in it (None: a word in no form)
 ROWS = (
@@ -110,12 +111,7 @@ def main():
         results.append((name, found == want, found))
     results += places()
     results += dialogues()
-    print(f"1..{len(results)}")
-    for number, (name, passed, found) in enumerate(results, 1):
-        print(f"{'ok' if passed else 'not ok'} {number} - {name}")
-        if not passed:
-            print("#", found)
-    return 0 if all(passed for _, passed, _ in results) else 1
+    return report(results)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../scripts"))
 import tidy  # noqa: E402 (the path comes first)
+from results import report  # noqa: E402
 
 SPDX = "/* SPDX-License-Identifier: BSD-2-Clause */\n"
 TESTS = {"tests/nic/test_good.c": SPDX}
@@ -96,12 +97,7 @@ def special():
 def main():
     results = [(name, *verdict(*row)) for name, *row in ROWS]
     results += [(name, passed, []) for name, passed in special()]
-    print(f"1..{len(results)}")
-    for number, (name, passed, found) in enumerate(results, 1):
-        print(f"{'ok' if passed else 'not ok'} {number} - {name}")
-        if not passed:
-            print("#", found)
-    return 0 if all(passed for _, passed, _ in results) else 1
+    return report(results)
 
 
 if __name__ == "__main__":
