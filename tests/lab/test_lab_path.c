@@ -48,6 +48,13 @@ static json_t *load(const char *text)
 
 static bool two_clocks;
 
+static void check_what(const json_t *step, unsigned i, const char *part)
+{
+    const char *what = json_string_value(json_object_get(step, "what"));
+    if (strstr(what, part) == NULL)
+        fail_msg("%u: %s instead of %s", i + 1, what, part);
+}
+
 static json_t *make(enum lab_op op, enum lab_transport transport, const char *from, const char *to)
 {
     json_t *a = load(from), *b = load(to);
@@ -250,9 +257,7 @@ static void lab_path_make__middle_packets_as_one(void **state)
     assert_int_equal(json_array_size(steps), sizeof(rows) / sizeof(rows[0]));
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const json_t *s = json_array_get(steps, i);
-        const char *what = json_string_value(json_object_get(s, "what"));
-        if (strstr(what, rows[i].what) == NULL)
-            fail_msg("%u: %s instead of %s", i + 1, what, rows[i].what);
+        check_what(s, i, rows[i].what);
         assert_int_equal(json_integer_value(json_object_get(s, "begin_ns")), rows[i].begin_ns);
         assert_int_equal(json_integer_value(json_object_get(s, "end_ns")), rows[i].end_ns);
     }
@@ -316,9 +321,7 @@ static void lab_path_make__two_clocks(void **state)
         assert_int_equal(json_array_size(steps), sizeof(rows) / sizeof(rows[0]));
         for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
             const json_t *s = json_array_get(steps, i);
-            const char *what = json_string_value(json_object_get(s, "what"));
-            if (strstr(what, rows[i].what) == NULL)
-                fail_msg("%u: %s instead of %s", i + 1, what, rows[i].what);
+            check_what(s, i, rows[i].what);
             assert_string_equal(json_string_value(json_object_get(s, "end")),
                                 rows[i].target ? "target" : "source");
             assert_int_equal(json_integer_value(json_object_get(s, "begin_ns")), rows[i].begin_ns);

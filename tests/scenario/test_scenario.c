@@ -118,6 +118,29 @@ static void case_126_thresholds(void **state)
     }
 }
 
+/* What is warned of, marks apart; says: a part of it, or NULL: nothing. */
+static void check_warning(const char *yaml, const char *says)
+{
+    struct scenario s;
+    struct scenario_error e;
+    struct fabric *f = NULL;
+    char said[512] = "";
+    FILE *out = fmemopen(said, sizeof(said), "w");
+    scenario_init(&s);
+    if (!scenario_read_yaml(&s, bench_file(yaml), NULL, 0, &e) ||
+        !scenario_make(&s, "text.yaml", &f, &e))
+        fail_msg("%s", e.text);
+    s.config.switches.ecn = 0;
+    scenario_warn(&s, f, out);
+    fclose(out);
+    if (says != NULL)
+        bench_contains(said, says);
+    else
+        assert_string_equal(said, "");
+    fabric_destroy(f);
+    scenario_free(&s);
+}
+
 /* A time-out that is over before an acknowledgement can be there. */
 static void warn__timeout_too_short(void **state)
 {
@@ -138,28 +161,13 @@ static void warn__timeout_too_short(void **state)
         {"{nic: none}",               "delay: 1us, rate: 1Mbps", "from h1 to h0"              },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct scenario s;
-        struct scenario_error e;
-        struct fabric *f = NULL;
-        char yaml[512], said[512] = "";
-        FILE *out = fmemopen(said, sizeof(said), "w");
+        char yaml[512];
         snprintf(
             yaml, sizeof(yaml),
             "topology: {shape: star, hosts: 3, %s}\nswitches: {lossless: [], ecn: {priorities: "
             "[]}}\nhosts: %s\nworkload: [{op: incast, to: h0}]\n",
             rows[i].links, rows[i].hosts);
-        scenario_init(&s);
-        if (!scenario_read_yaml(&s, bench_file(yaml), NULL, 0, &e) ||
-            !scenario_make(&s, "text.yaml", &f, &e))
-            fail_msg("%s", e.text);
-        scenario_warn(&s, f, out);
-        fclose(out);
-        if (rows[i].says != NULL)
-            bench_contains(said, rows[i].says);
-        else
-            assert_string_equal(said, "");
-        fabric_destroy(f);
-        scenario_free(&s);
+        check_warning(yaml, rows[i].says);
     }
 }
 
@@ -183,28 +191,12 @@ static void warn__no_room_for_a_frame(void **state)
         {"{lossless: [3], buffer: 160000}",            "{op: incast, to: h0, priority: 1}", "is dropped"         },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct scenario s;
-        struct scenario_error e;
-        struct fabric *f = NULL;
-        char yaml[512], said[512] = "";
-        FILE *out = fmemopen(said, sizeof(said), "w");
+        char yaml[512];
         snprintf(yaml, sizeof(yaml),
                  "topology: {shape: star, hosts: 3}\nswitches: %s\nhosts: {nic: none}\n"
                  "workload: [%s]\n",
                  rows[i].switches, rows[i].work);
-        scenario_init(&s);
-        if (!scenario_read_yaml(&s, bench_file(yaml), NULL, 0, &e) ||
-            !scenario_make(&s, "text.yaml", &f, &e))
-            fail_msg("%s", e.text);
-        s.config.switches.ecn = 0;
-        scenario_warn(&s, f, out);
-        fclose(out);
-        if (rows[i].says != NULL)
-            bench_contains(said, rows[i].says);
-        else
-            assert_string_equal(said, "");
-        fabric_destroy(f);
-        scenario_free(&s);
+        check_warning(yaml, rows[i].says);
     }
     bench_end();
 }
